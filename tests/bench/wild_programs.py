@@ -13,6 +13,9 @@ LIST is a TOML file that stays outside the repository, beside the sources that w
 
 Each is built, run once by itself, and judged against its own text, in a process of its own. What counts: measured in
 place or refused by name within 20 s plus ten runs of the program, no crash, nothing but *same*.
+A kernel whose own results differ from run to run, or that nothing can show to be right, is refused by name where the
+reason says that of the kernel: what is judged is its own text, so nothing else can be at fault. Such rows are counted
+beside those that are refused before anything is measured, and by themselves (`unproven_by_name`).
 Several at once take turns on the card; what one waits for the others does not count. A run that was cut, or whose
 seconds are over, goes on where it ended.
 
@@ -47,6 +50,13 @@ from warplens_tools.run.workload import Workload
 
 #: Seconds, and runs of the program, within which something must have been said.
 SECONDS, RUNS = 20.0, 10.0
+#: How reasons begin that say what a kernel is like, whoever is judged against it.
+NATURE = (
+    "the kernel's own results ",
+    "the kernel itself ",
+    "the kernel changes no memory ",
+    "rounding alone may ",
+)
 #: Past this a program is given up: it counts as too slow.
 GIVEN_UP = 120.0
 
@@ -108,6 +118,11 @@ def in_time(row: dict[str, Any]) -> bool:
     return bool(row.get("seconds", GIVEN_UP) <= SECONDS + RUNS * row.get("program_seconds", 0.0))
 
 
+def by_name(row: dict[str, Any]) -> bool:
+    """Whether it is unproven for what the kernel itself is like."""
+    return bool(row["state"] == "unproven" and row["reason"].startswith(NATURE))
+
+
 def main() -> None:
     """Judge every program of the list, and write the sums after each."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -164,7 +179,10 @@ class Wild:
             "gpu": self._gpu.name,
             "driver": self._gpu.driver,
             "of": len(rows),
-            "same_or_refused_in_time": sum(r["state"] in ("same", "refused") for r in rows if r["in_time"]),
+            "same_or_refused_in_time": sum(
+                r["state"] in ("same", "refused") or by_name(r) for r in rows if r["in_time"]
+            ),
+            "unproven_by_name": sum(map(by_name, rows)),
             "states": dict(Counter(r["state"] for r in rows)),
             "programs": rows,
         }

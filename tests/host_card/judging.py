@@ -35,7 +35,11 @@ SETTINGS = MeasureSettings(
 
 
 def on_software_card(
-    source: Path, kernel: str, monkeypatch: pytest.MonkeyPatch, locks: Path
+    source: Path,
+    kernel: str,
+    monkeypatch: pytest.MonkeyPatch,
+    locks: Path,
+    settings: MeasureSettings = SETTINGS,
 ) -> Iterator[Judge]:
     """A judge of a program's kernel; skips the test where there is no toolkit."""
     try:
@@ -45,7 +49,7 @@ def on_software_card(
     for name in ("CUDA_HOME", "PATH", "LD_LIBRARY_PATH", "WARPLENS_DRIVER"):
         monkeypatch.setenv(name, card[name])
     monkeypatch.setenv("WARPLENS_LOCKS", str(locks))
-    with Judge(Workload(str(source), str(source)), kernel=kernel, settings=SETTINGS) as opened:
+    with Judge(Workload(str(source), str(source)), kernel=kernel, settings=settings) as opened:
         yield opened
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 from tests.host_card.judging import candidate, on_software_card
 
+from warplens.measure.costs import LOST
 from warplens.measure.judge import Judge
+from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate, Verdict
 
 pytestmark = [pytest.mark.compiler, pytest.mark.thorough, pytest.mark.slow]
@@ -66,3 +68,25 @@ def test_a_kernel_with_a_fault_of_its_own_is_not_wrong_against_itself(
     with contextmanager(on_software_card)(source, "", monkeypatch, tmp_path) as judge:
         (verdict,) = judge.judge([Candidate("same", str(source), "", (), title="as it is")])
     assert (verdict.state, verdict.reason[: len(said)]) == (state, said)
+
+
+def test_a_kernel_that_hangs_on_what_its_memory_may_hold_costs_a_bounded_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source, settings = SOURCE.with_stem("locked"), MeasureSettings(measure_identical=True)
+    with contextmanager(on_software_card)(source, "", monkeypatch, tmp_path, settings) as judge:
+        (verdict,) = judge.judge([Candidate("same", str(source), "", (), title="as it is")])
+        seconds = judge.costs()["card, judging dot"]
+    # a card would wait for the launch with whoever frees memory: so does this one, a minute and more
+    assert verdict.state in ("same", "faster", "slower"), verdict.reason
+    assert 0 < verdict.cost[LOST] < seconds < 60
+
+
+def test_a_race_of_the_kernel_is_not_laid_at_anybody_elses_door(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source, settings = SOURCE.with_stem("racy"), MeasureSettings(measure_identical=True)
+    with contextmanager(on_software_card)(source, "", monkeypatch, tmp_path, settings) as judge:
+        (verdict,) = judge.judge([Candidate("same", str(source), "", (), title="as it is")])
+    said = "the kernel's own results differ from run to run"
+    assert (verdict.state, verdict.reason[: len(said)]) == ("unproven", said)

@@ -38,13 +38,14 @@ class Costs:
 
 
 #: Parts of a candidate's verdict: its compiler; the program's start, before it uses the card and after; what its visit
-#: does once for all candidates; and what is its own.
+#: does once for all candidates, visits before it that the kernel itself ended among them; and what is its own.
 BUILD, ARRIVAL = "build", "arrival"
+LOST = "lost to the kernel's own faults"
 START, SNAPSHOT, LEARN, LARGER, WARM_UP = "start", "snapshot", "learn", "larger copies", "warm up"
 LOAD, COMPARE, TIME, EXAMINE = "load", "compare", "time", "examine"
 #: What needs no card; what a visit has once, each candidate its share of it; and what each has for itself.
 BESIDE = frozenset({BUILD, ARRIVAL})
-ONCE = frozenset({START, SNAPSHOT, LEARN, LARGER, WARM_UP})
+ONCE = frozenset({LOST, START, SNAPSHOT, LEARN, LARGER, WARM_UP})
 OWN = frozenset({LOAD, COMPARE, TIME, EXAMINE})
 
 #: The step in which another process has the card.

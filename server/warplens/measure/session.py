@@ -22,7 +22,7 @@ from warplens.measure.conditions import Watch
 from warplens.measure.costs import WAITING, Costs
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kept import Kept, kept_of
-from warplens.measure.kernel.gate import verdict_of
+from warplens.measure.kernel.gate import of_equal_code, verdict_of
 from warplens.measure.kernel.survey import survey_run
 from warplens.measure.kernel.target import KernelShare, Target, choose, shares
 from warplens.measure.kernel.types import source_types
@@ -170,7 +170,7 @@ class PreparedWorkload(msgspec.Struct, frozen=True):
 
     def verdict(self, built: Built, heard: VisitResult, conditions: Conditions) -> Verdict:
         """What a visit's result says of a candidate, against its baseline and under its conditions."""
-        return verdict_of(
+        found = verdict_of(
             heard,
             gpu=self.session.gpu,
             settings=self.session.settings,
@@ -179,6 +179,7 @@ class PreparedWorkload(msgspec.Struct, frozen=True):
             conditions=conditions,
             build_seconds=built.seconds,
         )
+        return of_equal_code(found) if built.identical else found
 
     def untimed(self, built: Built, state: State, reason: str) -> Verdict:
         """The verdict on a candidate that no timing decides."""

@@ -81,7 +81,8 @@ class Timing(msgspec.Struct, frozen=True):
     candidate_ns: Interval
     #: baseline / candidate: above 1 is faster.
     speedup: Interval
-    #: Largest |ratio - 1| of the baseline against itself in the same visit: the A/A noise floor.
+    #: Largest |ratio - 1| of the baseline against itself in the same visit, and at least what one tick of the clock is
+    #: of the shorter duration: the A/A noise floor.
     noise: float
     rounds: int
     #: "flushed" (L2 cold) or "program" (as the program leaves it).

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +19,7 @@ from warplens.measure.timing import (
     noise_floor,
     overall,
     ratio,
+    tick_of,
     timing_of,
 )
 from warplens_tools.errors import InputError
@@ -79,6 +81,59 @@ def test_intervals_hold_their_median_and_scale(samples: list[float], by: float) 
     assert scaled.median == pytest.approx(interval.median * by)
     assert ratio(samples, samples, QUICK).median == 1.0
     assert noise_floor(samples, samples, QUICK) == 0.0
+
+
+def ticking(seed: int, gain: float, *, about: float, count: int, tick: float = 32.0) -> TimingRecord:
+    """Rounds of a kernel of `about` ns, with a right tail, read of a clock that ticks at any moment of its run."""
+    generator = random.Random(seed)
+
+    def duration(mean: float) -> float:
+        took = mean * (1 + generator.expovariate(1 / 0.004)) + generator.gauss(0, 4)
+        began = generator.uniform(0, tick)
+        return tick * ((began + took) // tick)
+
+    def turns(mean: float) -> tuple[float, ...]:
+        return tuple(duration(mean) for _ in range(count))
+
+    return TimingRecord("flushed", turns(about), turns(about / gain), turns(about), 3)
+
+
+@pytest.mark.parametrize("count", [5, 7, 15, 40])
+def test_a_clock_that_ticks_makes_nothing_faster(count: int) -> None:
+    records = [ticking(seed, 1.0, about=1000 + seed * 1.7, count=count) for seed in range(300)]
+    called = Counter(change(timing_of(record, QUICK), QUICK) for record in records)
+    assert called["same"] >= 299, called
+
+
+def test_a_coarser_clock_is_seen_in_the_durations() -> None:
+    record = ticking(1, 1.0, about=5e4, count=60, tick=1024.0)
+    timing = timing_of(record, QUICK)
+    assert timing.noise >= 1024 / 5.1e4
+    assert tick_of((1183.0, 1184.0, 1185.0, 1216.0) * 4, 8.0) == 31.0
+    assert tick_of((1000.0, 1003.0, 1011.0), 32.0) == 32.0
+
+
+def test_a_true_gain_is_found_beside_the_tick() -> None:
+    called = [change(timing_of(ticking(seed, 1.03, about=2e4, count=60), QUICK), QUICK) for seed in range(20)]
+    assert called.count("faster") >= 18
+
+
+def test_both_turns_of_the_baseline_are_single_durations() -> None:
+    # the mean of two lies between ticks, or leans to one side, where single ones do not
+    lower, upper = (1e5,) * 12 + (1.1e5,) * 8, (1.1e5,) * 8 + (1e5,) * 12
+    timing = timing_of(
+        TimingRecord("flushed", baseline=lower, candidate=upper, again=upper, checked=3), QUICK
+    )
+    assert (timing.speedup.median, timing.baseline_ns.median) == (1.0, 1e5)
+
+
+def test_of_few_rounds_the_interval_holds_those_of_all() -> None:
+    record = rounds(5, 1.0, noise=0.05, count=5)
+    single = [
+        (a + b) / (2 * c) for a, b, c in zip(record.baseline, record.again, record.candidate, strict=True)
+    ]
+    interval = timing_of(record, QUICK).speedup
+    assert interval.low <= min(single) and max(single) <= interval.high
 
 
 def test_noise_above_the_gain_hides_it() -> None:

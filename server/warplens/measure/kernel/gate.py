@@ -10,7 +10,7 @@ import msgspec
 from warplens.measure.costs import BUILD, COMPARE, LOAD, TIME
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.visits import VisitResult
-from warplens.measure.timing import change, measurable, overall, timing_of
+from warplens.measure.timing import CLOCKS, FEWEST_ROUNDS, change, measurable, overall, timing_of
 from warplens.measure.verdict import Conditions, State, Timing, Verdict
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.evidence import Observation, Resources
@@ -22,8 +22,6 @@ _LOWER_PRECISION = (2.0**-15, 2.0**-8)
 
 #: Timings on other inputs than the program's, and the cache state that each shares with one on the program's own.
 _VARIED = {"varied": "program", "varied flushed": "flushed"}
-#: A single round has no interval.
-_ROUNDS = 2
 _SETTING = "optimize.lower-precision"
 #: What the probe says of results within their bounds that are less precise than the baseline's.
 _COARSE = "rounded more coarsely"
@@ -62,11 +60,26 @@ def verdict_of(
     )
 
 
+def of_equal_code(found: Verdict) -> Verdict:
+    """The verdict where machine code and launch are the kernel's own: whatever differs then, or does not end well, is
+    its own doing."""
+    if found.state not in ("wrong", "crashed", "hung"):
+        return found
+    what = {
+        "wrong": "the kernel's own results differ from run to run",
+        "crashed": "the kernel itself crashes now and then",
+        "hung": "the kernel itself hangs now and then",
+    }[found.state]
+    return msgspec.structs.replace(
+        found, state="unproven", reason=f"{what}, since this is its own machine code: {found.reason}"
+    )
+
+
 def _judged(heard: VisitResult, gpu: Gpu, settings: MeasureSettings) -> tuple[State, str, tuple[Timing, ...]]:
     result = heard.result
     if result.state != "right":
         return result.state, _with_precision(heard, settings), ()
-    timed = [t for t in map(measurable, result.timings) if len(t.candidate) >= _ROUNDS]
+    timed = [t for t in map(measurable, result.timings) if len(t.candidate) >= FEWEST_ROUNDS]
     timings = tuple(_timing(t, heard, settings) for t in timed if t.cache not in _VARIED)
     if not timings and not settings.assume_faster:
         return "unproven", "no launch of it could be timed", ()
@@ -110,10 +123,11 @@ def _on_own_alone(
 
 def _timing(record: TimingRecord, heard: VisitResult, settings: MeasureSettings) -> Timing:
     """One timing; how far the control is from the kernel that it is counts as noise beside the timing's own."""
-    timing = timing_of(record, settings)
+    clock = CLOCKS.get(heard.baseline.origin, max(CLOCKS.values()))
+    timing = timing_of(record, settings, clock)
     for other in map(measurable, heard.control.timings if heard.control is not None else ()):
-        if other.cache == record.cache and len(other.candidate) >= _ROUNDS:
-            apart = timing_of(other, settings).speedup
+        if other.cache == record.cache and len(other.candidate) >= FEWEST_ROUNDS:
+            apart = timing_of(other, settings, clock).speedup
             distance = max(abs(apart.low - 1), abs(apart.high - 1))
             distance = max(distance, settings.child_noise if heard.children else 0.0)
             timing = msgspec.structs.replace(timing, noise=timing.noise + distance)

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from warplens.measure.costs import ARRIVAL, LARGER, LEARN, SNAPSHOT, START, WARM_UP
+from warplens.measure.costs import ARRIVAL, LARGER, LEARN, LOST, SNAPSHOT, START, WARM_UP
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.target import Target
 from warplens.measure.kernel.variants import LATE, ROOMS, VARIANTS, drawn, in_order
@@ -44,6 +44,9 @@ _CRASHES = 2
 #: Seconds of visits that the kernel itself ended: after so many it is asked nothing more that it has not stood. Three
 #: times as many where a winner is confirmed.
 _LOST_SECONDS = 8.0
+#: Of a comparison with one candidate, in times of what learning the kernel may take: it is run once where the kernel
+#: was run several times.
+_COMPARING = 8.0
 _PAST_LIMIT = "the kernel itself ran past its time limit"
 #: A program may need as long again to reach the launch under the probe.
 _OVERHEAD = 30.0
@@ -146,6 +149,8 @@ class Visits:
         self._turn: CardTurn | None = None
         self._arrival = 0.0
         self.given_up: list[str] = []
+        #: What it was not asked since it had not stood others like it, or too many.
+        self._unasked: list[str] = []
         self._crashed: Counter[str] = Counter()
         self._lost_seconds = 0.0
 
@@ -226,10 +231,12 @@ class Visits:
             LEARN: self._baseline.learn_seconds - self._baseline.room_seconds,
             LARGER: self._baseline.room_seconds,
             WARM_UP: self._baseline.warm_up_seconds,
+            LOST: self._lost_seconds,
         }
+        skipped = (*self._baseline.skipped, *self._unasked)
         return VisitResult(
             result,
-            self._baseline,
+            msgspec.structs.replace(self._baseline, skipped=skipped),
             self._opened,
             self._control,
             self._place.from_events,
@@ -300,13 +307,14 @@ class Visits:
                 "repeats": s.repeats,
                 "tolerance_factor": s.tolerance_factor,
                 "lowered": s.lowered_error if s.lower_precision else 0.0,
-                "baseline_limit": place.time_limit,
+                "baseline_limit": self._patience(),
                 "hang_factor": s.hang_factor,
                 "hang_seconds": s.hang_seconds,
                 "warm_up_seconds": s.warm_up_seconds,
                 "timing_seconds": s.timing_seconds,
                 "timing_seconds_most": s.timing_seconds_most,
-                "learn_seconds": s.learn_seconds * (2 if self._thorough else 1),
+                "learn_seconds": self._learning(),
+                "compare_seconds": _COMPARING * self._learning(),
                 "rounds_min": s.rounds_min,
                 "rounds_max": s.rounds_max,
                 "precision": s.precision,
@@ -323,6 +331,19 @@ class Visits:
                 "any_block": place.any_block,
             },
         )
+
+    def _learning(self) -> float:
+        return self._settings.learn_seconds * (2 if self._thorough else 1)
+
+    def _patience(self) -> float:
+        """Seconds after which a launch of the kernel itself, on its own inputs, has not come back: the first one loads
+        its code, too."""
+        samples = self._place.target.shape.samples
+        longest = max(samples, default=0.0) / 1e9
+        if longest <= 0:
+            return self._place.time_limit
+        most = self._settings.hang_factor * longest + 2 * self._settings.hang_seconds
+        return min(self._place.time_limit, most)
 
     def _drawn(self) -> tuple[Variant, ...]:
         return drawn(self._variants, thorough=self._thorough, shortened=self._settings.lower_precision)
@@ -354,15 +375,29 @@ class Visits:
         elif stage.name == "moved inputs" and self._moves:
             self._moves = False
         elif stage.name.startswith("variant ") and self._variants:
-            hung = any(isinstance(r, Failed) and r.reason.startswith(_PAST_LIMIT) for r in run.records)
+            said = any(isinstance(r, Failed) and r.reason.startswith(_PAST_LIMIT) for r in run.records)
+            hung = said or run.completed is None
             self._leave_out(stage.name.removeprefix("variant "), 1 if hung else _CRASHES)
-            if self._lost_seconds > _LOST_SECONDS * (3 if self._thorough else 1):
-                stood = {r.name for r in run.records if isinstance(r, Stage)}
-                self._variants = [v for v in self._variants if f"variant {v.name}" in stood]
         else:
             return False
         self.given_up.append(stage.name)
+        if self._lost_seconds > _LOST_SECONDS * (3 if self._thorough else 1):
+            self._ask_no_more({r.name for r in run.records if isinstance(r, Stage)})
         return True
+
+    def _ask_no_more(self, stood: set[str]) -> None:
+        """Leave all but the questions that it has stood."""
+        self._keep([v for v in self._variants if f"variant {v.name}" in stood])
+        self._unasked += [f"{v.name}, on larger copies" for v in self._rooms]
+        self._rooms = []
+        for question in ("fill", "poison"):
+            if getattr(self, f"_{question}") and question not in stood:
+                setattr(self, f"_{question}", False)
+                self._unasked.append(question)
+
+    def _keep(self, variants: list[Variant]) -> None:
+        self._unasked += [v.name for v in self._variants if v not in variants]
+        self._variants = variants
 
     def _leave_out_of_rooms(self, stage: str) -> None:
         """Numbers that lead a kernel out of all room that it has; after a few of them there are no rooms."""
@@ -376,13 +411,13 @@ class Visits:
     def _leave_out(self, name: str, most: int = _CRASHES) -> None:
         """Inputs of another size lead this kernel out of bounds, so would their neighbours; others by themselves."""
         odd = next((v for v in self._variants if v.name == name), None)
-        if odd is None or odd.kind == "moved":
-            self._variants = [v for v in self._variants if v.kind != "moved"]
-        else:
+        if odd is not None:
             self._variants.remove(odd)
             self._crashed[odd.kind] += 1
-            if self._crashed[odd.kind] >= (1 if odd.name in LATE else most):
-                self._variants = [v for v in self._variants if v.kind != odd.kind]
+        if odd is None or odd.kind == "moved":
+            self._keep([v for v in self._variants if v.kind != "moved"])
+        elif self._crashed[odd.kind] >= (1 if odd.name in LATE else most):
+            self._keep([v for v in self._variants if v.kind != odd.kind])
 
     def _unusable(self, run: ProbeRun) -> InputError | TimeLimitError:
         for record in reversed(run.records):

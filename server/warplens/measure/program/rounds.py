@@ -15,7 +15,7 @@ from warplens.measure.program.device_work import Tracer
 from warplens.measure.program.examine import Rejected, same, work_like
 from warplens.measure.program.program_sandbox import observe
 from warplens.measure.program.reference import BASELINE, Reference
-from warplens.measure.timing import bootstrap, noise_floor, ratio
+from warplens.measure.timing import CLOCKS, HOST_CLOCK, timing_of_turns
 from warplens.measure.verdict import Interval, Timing
 from warplens.measure.whole_gain import ProgramGain
 from warplens_tools.process.task import Task
@@ -91,15 +91,9 @@ def timings_of(rounds: Rounds, settings: MeasureSettings) -> tuple[Timing, ...]:
 def _timing(
     times: dict[str, list[float]], span: Literal["process", "device"], settings: MeasureSettings
 ) -> Timing:
-    both = [(a + b) / 2 for a, b in zip(times["baseline"], times["again"], strict=True)]
-    return Timing(
-        baseline_ns=bootstrap(both, settings),
-        candidate_ns=bootstrap(times["candidate"], settings),
-        speedup=ratio(both, times["candidate"], settings),
-        noise=noise_floor(times["baseline"], times["again"], settings),
-        rounds=len(both),
-        span=span,
-    )
+    turns = (times["baseline"], times["again"], times["candidate"])
+    timing = timing_of_turns(*turns, settings, CLOCKS["CUPTI activity"] if span == "device" else HOST_CLOCK)
+    return msgspec.structs.replace(timing, span=span)
 
 
 def gain_of(rounds: Rounds) -> ProgramGain:

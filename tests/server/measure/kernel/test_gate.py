@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from warplens.measure.judge_settings import MeasureSettings
-from warplens.measure.kernel.gate import pooled, verdict_of
+from warplens.measure.kernel.gate import of_equal_code, pooled, verdict_of
 from warplens.measure.kernel.target import choose, shares
 from warplens.measure.kernel.visits import VisitResult
-from warplens.measure.verdict import Verdict
+from warplens.measure.verdict import State, Verdict
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import CompiledKernel, Resources
@@ -214,3 +214,28 @@ def test_unit_local_names_match_across_compilations() -> None:
     name = "(anonymous namespace)::reduce"
     unit = compiled(live.replace("0a580c4d", "ffffffff"), name)
     assert choose([shape], shares([shape], {name}), [unit], "reduce").compiled == unit
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("wrong", "the kernel's own results differ from run to run, since this is its own machine code: odd"),
+        ("hung", "the kernel itself hangs now and then, since this is its own machine code: odd"),
+    ],
+)
+def test_equal_machine_code_is_never_called_wrong(state: State, said: str) -> None:
+    found = of_equal_code(Verdict("same", state, "odd"))
+    assert (found.state, found.reason) == ("unproven", said)
+    assert of_equal_code(Verdict("same", "faster", "1.02")).state == "faster"
+
+
+def test_a_tick_of_the_clock_makes_a_short_kernel_neither_faster_nor_slower() -> None:
+    one = heard("affine-visit")["fma"]
+    # as an H200 timed a kernel of 1.1 us against itself, with its L2 flushed
+    ticking = TimingRecord("flushed", (1088.0, 1120.0) * 30, (1088.0,) * 60, (1120.0,) * 60, checked=3)
+    result = msgspec.structs.replace(one.result, timings=(ticking,))
+    found = verdict(msgspec.structs.replace(one, result=result))
+    assert found.state == "same" and found.timings[0].noise == pytest.approx(32 / 1088)
+    by_events = msgspec.structs.replace(one.baseline, origin="CUDA events")
+    found = verdict(msgspec.structs.replace(one, result=result, baseline=by_events))
+    assert found.timings[0].noise == pytest.approx(500 / 1088)

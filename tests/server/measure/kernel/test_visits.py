@@ -12,7 +12,9 @@ from typing import Any, cast
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.variants import ROOMS, VARIANTS, in_order
 from warplens.measure.kernel.visits import Visits
-from warplens_tools.run.probe.records import Failed, Stage
+from warplens_tools.process.run import Completed
+from warplens_tools.run.probe.records import Failed, Record, Stage
+from warplens_tools.run.probe.visit import ProbeRun
 
 
 def visits(folder: Path, *, thorough: bool = False, restrict: bool = False) -> Any:
@@ -58,9 +60,9 @@ def test_what_a_kernel_does_not_stand_costs_a_bounded_time(tmp_path: Path) -> No
     tried = visits(tmp_path)
 
     def ended(*stages: str, seconds: float, said: str) -> list[str]:
-        records = (*(Stage(f"variant {name}") for name in stages), Failed(said))
+        records: tuple[Record, ...] = (*(Stage(f"variant {name}") for name in stages), Failed(said))
         tried._began = time.monotonic() - seconds
-        assert tried._give_up(SimpleNamespace(records=records))
+        assert tried._give_up(ProbeRun(records, Completed(("program",), 3, "", "", seconds)))
         return [v.name for v in tried._variants]
 
     hung = "the kernel itself ran past its time limit when it was launched again"
@@ -71,6 +73,17 @@ def test_what_a_kernel_does_not_stand_costs_a_bounded_time(tmp_path: Path) -> No
     left = ended("with noise", "with spikes", permuted, seconds=6.0, said="an illegal memory access")
     assert left == ["with noise", "with spikes"]
     assert tried.given_up == [f"variant {zero[0]}", f"variant {permuted}"]
+    # what was not asked is said, and what was is not
+    assert {*zero[1:], "poison", "fill"} <= set(tried._unasked)
+    assert not {"with noise", zero[0], permuted} & set(tried._unasked)
+
+
+def test_what_had_to_be_killed_while_it_was_learned_has_hung(tmp_path: Path) -> None:
+    tried = visits(tmp_path)
+    zero = [v.name for v in VARIANTS if v.kind == "vacant"]
+    tried._began = time.monotonic()
+    assert tried._give_up(ProbeRun((Stage(f"variant {zero[0]}"),), None))
+    assert not set(zero) & {v.name for v in tried._variants}
 
 
 def test_larger_copies_begin_with_one_number_two_conditions_and_several_in_turn() -> None:

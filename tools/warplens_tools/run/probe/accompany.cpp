@@ -155,6 +155,7 @@ void Accompaniment::compare(Part& part, const Launch& launch) {
             wait(stream_, oracle.limit());
             outcome = oracle.verify(c);
             if (!outcome.reason.empty()) outcome = oracle.reconsider(c, outcome);
+            outcome = oracle.own_doing(c, outcome, [&] { oracle.prepare(c); });
             memory_->unbind();
             if (!outcome.reason.empty()) break;
         }

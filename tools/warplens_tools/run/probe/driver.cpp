@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver.h"
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -35,6 +36,15 @@ bool is_sticky(CUresult status) {
     }
 }
 
+static std::atomic<bool> hangs{false};
+
+void give_back(CUdeviceptr memory) {
+    if (memory && !hangs) cuMemFree(memory);
+}
+void give_back_host(void* memory) {
+    if (memory && !hangs) cuMemFreeHost(memory);
+}
+
 double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -46,7 +56,10 @@ void wait(CUstream stream, double seconds) {
         if (status == CUDA_SUCCESS) return;
         if (status != CUDA_ERROR_NOT_READY) throw DriverError(status, "the launch");
         const double elapsed = now() - started;
-        if (elapsed > seconds) throw Hung();
+        if (elapsed > seconds) {
+            hangs = true;
+            throw Hung();
+        }
         // short kernels are waited for hot, so that the next launch is not late; long ones are not worth a core
         if (elapsed > 0.002) std::this_thread::sleep_for(std::chrono::microseconds(200));
     }

@@ -26,6 +26,11 @@ struct Hung : std::runtime_error {
     Hung() : std::runtime_error("the launch ran past its time limit") {}
 };
 
+// Device memory, and pinned memory of the host's, that a destructor frees. Not after a hang: freeing would wait for the
+// launch as long as it runs, and the process is about to end.
+void give_back(CUdeviceptr memory);
+void give_back_host(void* memory);
+
 // Waits for the stream; throws Hung after `seconds`, DriverError when a launch on it failed.
 void wait(CUstream stream, double seconds);
 

@@ -47,8 +47,8 @@ std::int64_t integer_at(const std::uint8_t* at, unsigned width) {
 }
 
 Inputs::~Inputs() {
-    if (given_) cuMemFree(given_);
-    if (spare_) cuMemFree(spare_);
+    give_back(given_);
+    give_back(spare_);
 }
 
 Inputs::Inputs(const Job& job, const Launch& baseline, Memory& memory)

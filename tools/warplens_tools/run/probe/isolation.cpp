@@ -21,8 +21,7 @@ std::size_t room_around(const Block& block, bool roomy) { return roomy ? kPage :
 }  // namespace
 
 void Oracle::Elsewhere::clear() {
-    for (const auto& [lead, there] : at)
-        if (there) cuMemFree(there);
+    for (const auto& [lead, there] : at) give_back(there);
     at.clear();
 }
 

@@ -68,8 +68,8 @@ Memory::Memory(std::vector<Block> all, const Helpers& helpers, CUstream stream, 
 
 Memory::~Memory() {
     release();
-    if (room_at_) cuMemFree(room_at_);
-    if (staging_) cuMemFreeHost(staging_);
+    give_back(room_at_);
+    give_back_host(staging_);
 }
 
 void Memory::renew(std::vector<Block> all) {
@@ -87,8 +87,8 @@ void Memory::renew(std::vector<Block> all) {
 
 // Copies and checksums go with the program's memory, which may be large; the staging buffer stays.
 void Memory::release() {
-    if (copy_) cuMemFree(copy_);
-    if (sums_) cuMemFree(sums_);
+    give_back(copy_);
+    give_back(sums_);
     copy_ = sums_ = 0;
     host_copy_ = {};
 }

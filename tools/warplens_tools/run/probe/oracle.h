@@ -78,7 +78,11 @@ class Oracle {
     bool recover();
     // The chunks that runs on the program's own inputs change, which is what a timed launch needs put back.
     const Chunks& timed() const { return timed_; }
-    double limit() const { return limit_; }  // seconds one launch may take
+    double limit() const { return limit_; }  // seconds one launch of a candidate may take
+    // The same where the original, asked again on that case as often as there is time for, does not always give its own
+    // results: then it says nothing of whoever was compared. `before` puts the card into the state that it was compared
+    // in, memory and all.
+    Outcome own_doing(const Case& c, const Outcome& first, const std::function<void()>& before);
     // With the cases of `further`, where the launch is looked at in more than one place.
     Record summary(const Oracle* further = nullptr) const;
 
@@ -172,7 +176,7 @@ class Oracle {
     Chunks dirty_, timed_, writable_, unread_;
     Sums initial_;
     Tolerance tolerance_;
-    double limit_ = 0;
+    double limit_ = 0, own_limit_ = 0;  // of a candidate's launch, and of one of the kernel's own
     double started_ = now(), budget_ = 0;  // seconds
     double off_ = 0;                // of the kernel's own results, by what its sums come to in parts, relative
     double referring_ = 0;          // seconds that asking what sums come to in parts has taken

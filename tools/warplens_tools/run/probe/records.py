@@ -105,6 +105,8 @@ class Opened(_Record, frozen=True, tag="opened"):
     #: Kinds of memory that cannot be compared.
     opaque: tuple[str, ...]
     seconds: float
+    #: How long nothing may be heard while the baseline is learned because a launch has not come back.
+    silent_seconds: float = 0.0
     #: Nodes of the launch's graph that were run one by one before it.
     graph_nodes: int = 0
 

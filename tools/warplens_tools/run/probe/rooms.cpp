@@ -111,7 +111,7 @@ void Rooms::renew(const Job& job, Memory& memory) const {
 }
 
 Rooms::~Rooms() {
-    for (CUdeviceptr at : owned_) cuMemFree(at);
+    for (CUdeviceptr at : owned_) give_back(at);
 }
 
 // The room is filled with the block's own contents, over and over, as far as whole elements go: a pitch or a stride leads

@@ -19,7 +19,7 @@ Scrub::Scrub(const Helpers& helpers, CUstream stream) : helpers_(helpers), strea
 }
 
 Scrub::~Scrub() {
-    if (sink_) cuMemFree(sink_);
+    give_back(sink_);
 }
 
 void Scrub::run(CUfunction one, CUfunction other) {

@@ -57,7 +57,7 @@ std::vector<double> Trial::warm_up() {
 }
 
 // False where that took launches of the baseline's own: the round's times are lost among theirs.
-bool Trial::check_timed(Loaded* loaded, Samples& samples) {
+bool Trial::check_timed(Loaded* loaded, bool flushed, Samples& samples) {
     wait(stream_, oracle_.limit());
     loaded->bind();
     const Case& c = timed_case();
@@ -70,10 +70,12 @@ bool Trial::check_timed(Loaded* loaded, Samples& samples) {
     // what was asked has changed inputs too
     if (asked) oracle_.prepare(c);
     if (outcome.reason.empty() || !samples.outcome.reason.empty()) return !asked;
+    outcome = oracle_.own_doing(c, outcome, [&] { put_back(nullptr, flushed, true); });
+    oracle_.prepare(c);
     outcome.reason += ", in a timed launch";
     if (varied_) outcome.reason += " on inputs " + varied_->variant.name;
     samples.outcome = outcome;
-    return !asked;
+    return false;
 }
 
 void Trial::round(Loaded* loaded, bool flushed, Samples& samples) {
@@ -90,7 +92,7 @@ void Trial::round(Loaded* loaded, bool flushed, Samples& samples) {
         put_back(now_running, flushed, now_running && examine);
         const Launch launch = oracle_.given(now_running ? now_running->launch() : baseline_);
         timer_.time([&] { launch.go(stream_); });
-        if (now_running && examine) timed = check_timed(loaded, samples);
+        if (now_running && examine) timed = check_timed(loaded, flushed, samples);
     }
     memory_.unbind();
     wait(stream_, 3 * oracle_.limit());

@@ -41,7 +41,7 @@ class Trial {
     enum Slot { first, candidate, second };
     void put_back(Loaded* loaded, bool flushed, bool examined);
     void round(Loaded* loaded, bool flushed, Samples& samples);
-    bool check_timed(Loaded* loaded, Samples& samples);
+    bool check_timed(Loaded* loaded, bool flushed, Samples& samples);
 
     const Job& job_;
     const Launch& baseline_;

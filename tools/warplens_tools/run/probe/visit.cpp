@@ -35,10 +35,10 @@ constexpr double kRoomShare = 1;
 
 enum Exit { done = 0, unusable = 3, stopped = 4 };
 
-Record opening(const Memory& memory, const Allocations& allocations, std::size_t nodes) {
+Record opening(const Memory& memory, const Allocations& allocations, std::size_t nodes, double silent) {
     std::string opaque;
     for (const char* kind : allocations.opaque()) opaque += (opaque.empty() ? "" : ",") + quoted(kind);
-    return Record("opened").add("bytes", std::uint64_t{memory.bytes()}).add("graph_nodes", std::uint64_t{nodes}).raw("opaque", "[" + opaque + "]");
+    return Record("opened").add("silent_seconds", silent).add("bytes", std::uint64_t{memory.bytes()}).add("graph_nodes", std::uint64_t{nodes}).raw("opaque", "[" + opaque + "]");
 }
 
 void add_difference(Record& record, const Outcome& outcome, bool compared) {
@@ -65,7 +65,7 @@ class Visit {
         check(cuCtxSynchronize(), "filling gaps");
         memory_ = std::make_unique<Memory>(std::move(blocks), helpers_, stream_, job.seed * 2 + 1);
         if (!job.rooms.empty()) rooms_ = Rooms::around(job, baseline, *memory_);
-        results_.write(opening(*memory_, allocations, nodes).add("seconds", now() - started));
+        results_.write(opening(*memory_, allocations, nodes, job.option("baseline_limit")).add("seconds", now() - started));
     }
 
     void learn() {
@@ -183,10 +183,15 @@ class Visit {
         for (const Case& c : in.oracle.cases()) {
             if (!meant(c) || !in.oracle.means(c, loaded.launch())) continue;
             results_.pulse();
+            if (now() > compared_until_) return too_long(worst);
             Outcome outcome = once(in, loaded, c);
             if (!outcome.reason.empty()) outcome = in.oracle.reconsider(c, outcome);
             if (!outcome.reason.empty())
                 outcome = in.oracle.by_another_grid(c, loaded.launch(), outcome, [&](const Launch& other) { return once(in, loaded, c, &other); });
+            outcome = in.oracle.own_doing(c, outcome, [&] {
+                scrub_.run(loaded.launch().function, in.baseline.function);
+                in.oracle.prepare(c);
+            });
             // no launch of the program's has it so, and nothing forbids one
             if (c.variant.remote() && outcome.state == std::string("wrong")) outcome.state = "unproven";
             outcome.difference.ratio = std::max(outcome.difference.ratio, worst.difference.ratio);
@@ -251,7 +256,7 @@ class Visit {
     // Whether a gain may be claimed from these.
     bool may_gain(const Samples& samples) const {
         std::vector<double> both(samples.baseline);
-        for (std::size_t i = 0; i < both.size() && i < samples.again.size(); ++i) both[i] = (both[i] + samples.again[i]) / 2;
+        both.insert(both.end(), samples.again.begin(), samples.again.end());
         const double sift = job_.option("sift");
         return sift <= 0 || !(median(both) <= (1 + sift) * median(samples.candidate));
     }
@@ -266,8 +271,16 @@ class Visit {
                                           std::to_string(Scrub::most_local) + " is there for the next one");
     }
 
+    Outcome too_long(Outcome so_far) const {
+        so_far.state = "unproven";
+        so_far.reason = "comparing it takes longer than " + std::to_string(static_cast<int>(job_.option("compare_seconds"))) + " s";
+        memory_->unbind();
+        return so_far;
+    }
+
     void measure(const Candidate& candidate, Record& record) {
         const double started = now();
+        compared_until_ = started + job_.option("compare_seconds");
         auto loaded = load(candidate, own());
         refuse_local(loaded->launch().function);
         const double ready = now();
@@ -311,6 +324,7 @@ class Visit {
         if (outcome.reason.empty() && job_.option("time")) {
             // nobody is called faster whose results were not all compared again; for others the new ones have to do
             const bool all = gains[false] || gains[true];
+            compared_until_ = now() + job_.option("compare_seconds");
             const Outcome after = right(own(), *loaded, [&](const Case& c) { return all || &c == unseen || &c == &oracle_->cases()[0]; });
             if (!after.reason.empty()) (outcome = after).reason += ", after timing";
         }
@@ -325,6 +339,7 @@ class Visit {
     CUstream stream_;
     std::mt19937_64 random_{job_.seed};
     bool slow_ = false;
+    double compared_until_ = 0;
     Scrub scrub_;
     std::function<void()> forget_;
     std::unique_ptr<Memory> memory_, room_memory_;

@@ -17,7 +17,15 @@ from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.run import Completed, run
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.probe.job import Job, encode_job
-from warplens_tools.run.probe.records import Arrived, Begin, Pulse, Record, RecordReader
+from warplens_tools.run.probe.records import (
+    Arrived,
+    BaselineRecord,
+    Begin,
+    Opened,
+    Pulse,
+    Record,
+    RecordReader,
+)
 
 #: Seconds between looks at the result file: short against one candidate's time.
 _POLL = 0.02
@@ -65,8 +73,8 @@ def run_with_probe(
     Args:
         on_arrival: called once, in this thread, when the program is about to use the card, which it does after that
             alone; None where it may at once.
-        stall: seconds a candidate may go without a record before the program is killed, beside what `Begin` says
-            that one round may take; None for no limit.
+        stall: seconds that learning the baseline, or a candidate, may go without a record before the program is
+            killed, beside what `Opened` and `Begin` say that one launch or round may take; None for no limit.
         on_record: gets each record once, in this thread.
 
     Raises:
@@ -128,6 +136,7 @@ class _Following:
         self._heard, self._silent = time.monotonic(), 0.0
         #: The candidate that was heard of last and has not ended.
         self.running = ""
+        self._learning = False
 
     def until_end(self, future: Future[Completed | None], stop: CancelToken) -> None:
         """Follow the run that `future` is; `stop` ends it."""
@@ -148,6 +157,10 @@ class _Following:
                 self._open_gate()
         else:
             self._heard = time.monotonic()
+            if isinstance(record, Opened):
+                self._learning, self._silent = True, record.silent_seconds
+            elif isinstance(record, BaselineRecord | Begin):
+                self._learning = False
             if isinstance(record, Begin):
                 self.running, self._silent = record.candidate, record.silent_seconds
             elif not isinstance(record, Pulse):
@@ -166,6 +179,5 @@ class _Following:
     def _late(self, now: float) -> bool:
         if now > self._end:
             return True
-        return (
-            self._stall is not None and self.running != "" and now - self._heard > self._stall + self._silent
-        )
+        busy = self.running != "" or self._learning
+        return self._stall is not None and busy and now - self._heard > self._stall + self._silent

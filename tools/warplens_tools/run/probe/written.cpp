@@ -16,6 +16,8 @@ namespace {
 constexpr std::size_t kMostLookedAt = 768, kTogether = 8;
 // A set of inputs on which launches take so many times as long, and so much of the time for learning, is not learned.
 constexpr double kSlow = 4, kSlowShare = 0.02;
+// Of the kernel's own launches on others' inputs none is waited for longer than so many on its own take.
+constexpr double kPatience = 8;
 
 }  // namespace
 
@@ -54,6 +56,8 @@ void Oracle::find_written() {
     prepare(cases_[0]);
     const double seconds = takes_ = run_once();
     limit_ = std::min(limit_, job_.option("hang_factor") * seconds + job_.option("hang_seconds"));
+    // inputs on which it takes far longer say nothing, and each hang is waited for
+    own_limit_ = std::min(limit_, kPatience * seconds + job_.option("hang_seconds") / 4);
     if (!outputs_.empty()) {
         stage("fill");
         chunks = merged(chunks, filled_by_baseline(cases_[0]));
