@@ -8,7 +8,7 @@ struct Tally {
 
 __device__ __forceinline__ void vote(unsigned *where, unsigned what)
 {
-    atomicAdd(where + what % 10u, 1u); // expect: global-atomic-contention
+    atomicAdd(where + what % 10u, 1u); // expect: global-atomic-contention, expect: scattered-atomics
 }
 
 __global__ void votes(const unsigned *keys, unsigned *out, int n)

@@ -10,6 +10,7 @@ deterministically.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import ClassVar, Self
 
 import msgspec
@@ -146,6 +147,17 @@ class MicroTool:
         if ratio >= self.worth:
             return ratio, True
         return bound_ratio({**before, **served}, {**after, **served}), False
+
+    def written_in(self, indices: Iterable[int]) -> str:
+        """ " in grid.cuh:107" where the heaviest of some instructions is written in another file; else ""."""
+        heaviest_one = max(indices, key=lambda i: self.sass.weights[i], default=None)
+        if heaviest_one is None:
+            return ""
+        instruction = self.sass.instructions[heaviest_one]
+        if not self.sass.table.is_foreign(instruction) or self.sass.table.is_toolkit(instruction):
+            return ""
+        place = instruction.lines[0]
+        return f" in {PurePath(place.path).name}:{place.line}"
 
     def hottest_place(self, indices: Collection[int]) -> Place:
         """Where the instructions with the largest weight among `indices` are written: in the kernel itself, or in a

@@ -24,9 +24,10 @@ scale<<<n / 256, 256>>>(out, in, n);
 **Evidence.** The block size of the launches, the architecture's limits on blocks, warps and threads per
 SM; the bytes of the loads in the hot loop. The time to start a block against that of its work.
 
-**Threshold.** As for occupancy-registers, with the number of blocks or of warps as the limit. For block starts
-(fewer than 256 threads), a gain of 1.5 in the bounded model; an H200 starts a block every 1.2 cycles; information
-where the grid is not known, as a grid that the card holds at once waits for no start. Device memory
+**Threshold.** As for occupancy-registers, with the number of blocks or of warps as the limit; information where the
+number of blocks allows half of the warps at most, and the resident ones have less to do than each of them waits. For
+block starts (fewer than 256 threads), a gain of 1.5 in the bounded model; an H200 starts a block every 1.2 cycles;
+information where the grid is not known, as a grid that the card holds at once waits for no start. Device memory
 measured at 80 % of its peak or more withdraws it: enough was in flight.
 
 **References.** CUDA C++ Programming Guide, "Compute Capabilities" (technical specifications); CUDA C++ Best
@@ -38,8 +39,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.finding import Finding, Gain
+from warplens_tools.machine.waiting import LOW_OCCUPANCY
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_occupancy
+from warplens_tools.plural import count
 
 #: Threads of a block from which starting it is no matter, and the gain from which fewer are worth a word.
 ENOUGH, WORTH = 256, 1.5
@@ -62,7 +65,7 @@ class OccupancyBlockSize(MicroTool):
         found = self.view.waiting.shortage("blocks") or self.view.waiting.shortage("warps")
         starts = list(self._slow_starts())
         if starts or found is None or self.view.evidence.binary is None:
-            yield from starts
+            yield from starts or self._few_slots()
             return
         threads = self.view.threads
         sites = self.view.sites
@@ -80,6 +83,41 @@ class OccupancyBlockSize(MicroTool):
             evidence=self.view.waiting.shortage_seen(found),
             gain=found.gain,
         )
+
+    def _few_slots(self) -> Iterator[Finding]:
+        """Blocks so small that an SM holds no more of them, while its warps wait longer than they have to do."""
+        found, threads, sites = self.view.occupancy, self.view.threads, self.view.launches.sites
+        if not self.sass or found is None or threads is None or not sites or "blocks" not in found.limiters:
+            return
+        shape, held = self.view.shape, self.view.waiting.residency
+        filled = shape is None or shape.blocks >= found.blocks * self.gpu.multiprocessors
+        if found.occupancy > LOW_OCCUPANCY or not filled or held is None or not self._waits(held.warps):
+            return
+        own = self.view.sites
+        place = "" if own or shape is None else f" (launched at {shape.place})"
+        yield self.finding(
+            own[0].block_span if own else self.view.kernel.name_span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"Blocks of {count(threads, 'thread')} let an SM hold {found.blocks} blocks, {found.occupancy:.0%} of "
+                f"its warps, and these do not hide what each of them waits for{place}."
+            ),
+            guidance=(
+                "Put several such blocks into one of 128 to 256 threads, a warp for each piece of work; what a block "
+                "shared then belongs to its warp, and __syncwarp() does for a barrier."
+            ),
+            evidence=(
+                self.view.observe("theoretical occupancy", round(found.occupancy, 3), "", LOW_OCCUPANCY),
+                self.view.observe("threads per block", float(threads), tier="source"),
+            ),
+        )
+
+    def _waits(self, warps: int) -> bool:
+        """Whether one warp's wait is longer than what all resident ones have to do meanwhile, in its deepest loops."""
+        passes = self.view.waiting.innermost_passes
+        deepest = max((p.depth for p in passes), default=0)
+        return any(warps * p.busy < p.alone for p in passes if p.depth == deepest)
 
     def _slow_starts(self) -> Iterator[Finding]:
         """Blocks that are done before the card has started the next ones."""

@@ -21,9 +21,9 @@ scale<<<blocks, 64>>>(x);                 // or 32: the grid makes up for it
 **Evidence.** The block of the launches; from SASS, the cycles of the pipes against those of device memory, which idle
 lanes do not load.
 
-**Threshold.** A tenth more lanes than threads, and a tenth of the time in the bounded model. Information where the
-kernel does not read `blockDim`: it is then written for blocks of this very size, and more threads of a block find
-nothing to do.
+**Threshold.** A tenth more lanes than threads, and a tenth of the time in the bounded model. Blocks of one thread are
+information, for what its lanes could share is not known. Information too where the kernel does not read `blockDim`: it
+is then written for blocks of this very size, and more threads of a block find nothing to do.
 
 **References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics".
 """
@@ -55,11 +55,11 @@ class PartialWarps(MicroTool):
         """One finding per kernel, on its first launch."""
         block, size = self.view.block, self.gpu.limits.warp_size
         threads = math.prod(block) if block is not None else 0
-        if threads < 2 or not threads % size:
+        if not threads or not threads % size or (threads == 1 and self._is_alone):
             return
         lanes = -(-threads // size) * size
         ratio = lanes / threads
-        gain = self._gain(ratio) if self.sass else None
+        gain = self._gain(ratio) if self.sass and threads > 1 else None
         if ratio < self.worth or (gain is not None and gain.estimate < self.worth):
             return
         sites = self.view.sites
@@ -86,8 +86,19 @@ class PartialWarps(MicroTool):
             gain=gain,
         )
 
+    @property
+    def _is_alone(self) -> bool:
+        """Whether the launch is of one thread in all: work that is written to be done in order."""
+        shape = self.view.shape
+        return "blockIdx" not in self.view.body or (shape is not None and shape.blocks == 1)
+
     def _guidance(self, threads: int, *, free: bool) -> str:
         size = self.gpu.limits.warp_size
+        if threads == 1:
+            return (
+                f"Launch blocks of 128 threads with one piece of work for each thread (blockIdx.x * blockDim.x + "
+                f"threadIdx.x), or let the {size} lanes of a warp share the work of one piece."
+            )
         if free:
             whole = max(size, round(threads / size) * size)
             return (

@@ -41,10 +41,12 @@ import re
 from collections.abc import Iterator
 
 from warplens_tools.finding import Finding, Gain
+from warplens_tools.lazily import cached_property
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, L1, L2, SHARED_STALLS, judge_by_room
 from warplens_tools.sass.pipes import pipe_of
 from warplens_tools.sass.registers import registers_of
+from warplens_tools.sass.varying import gathering
 
 #: Loads from shared memory per multiply-add from which a thread's tile is small, and what a tile of 4 by 4
 #: leaves of them.
@@ -112,7 +114,8 @@ class SmallRegisterTile(MicroTool):
         found = []
         for loop in self.sass.flow.innermost_loops:
             body = self.sass.flow.instructions_of(loop)
-            loads = [i for i in body if code[i].opcode == "LDS"]
+            # What data looks up is no operand of a product.
+            loads = [i for i in body if code[i].opcode == "LDS" and i not in self._looked_up]
             adds = [i for i in body if code[i].opcode in _FMA - {"IMAD"}]
             taken = {name for i in adds for name in registers_of(code[i])[1]}
             loads = [i for i in loads if registers_of(code[i])[0] & taken]
@@ -141,6 +144,12 @@ class SmallRegisterTile(MicroTool):
             ),
             index_query="SIMT GEMM thread tile register blocking",
         )
+
+    @cached_property
+    def _looked_up(self) -> frozenset[int]:
+        """Indices of the loads from shared memory at places that data chooses."""
+        flowing = gathering(self.sass.instructions, by_tests=True)
+        return frozenset(p.index for p in self.sass.patterns if p.conflict is None and p.index in flowing)
 
     def _products(self) -> dict[int, tuple[str, ...]]:
         """Lines that add up products of two elements of shared memory in a loop, with the arrays."""

@@ -7,7 +7,7 @@ The compiler joins them only where it can prove the alignment, which a pointer t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
@@ -20,6 +20,7 @@ from warplens_tools.sass.warps import WARP
 
 #: Bytes that one access takes at most.
 WIDEST = 16
+_PLAIN = ("LDG", "STG")
 #: Vectors from which a run is a stretch of its lane's own, though its end fills none: stencils are shorter.
 _LONG = 3
 _PLACE = re.compile(r"\[(R\d+)(?:\.\w+)*(?:\+(-?0x[0-9a-f]+))?\]")
@@ -44,21 +45,22 @@ class Run(msgspec.Struct, frozen=True):
 
 def runs(sass: Sass) -> list[Run]:
     """Every such run whose lanes lie far enough apart, or at one address, for a vector access of each."""
-    several = [own for own in _neighbours(sass) if len(own) > 1]
+    several = [own for own in neighbours(sass, _PLAIN) if len(own) > 1]
     # Following addresses takes longer than all else here: only where there is something to join.
     patterns = {p.index: p for p in sass.patterns if p.space == "global"} if several else {}
     found = [_run(sass, own, patterns) for own in several]
     return [run for run in found if run is not None and run.spared]
 
 
-def _neighbours(sass: Sass) -> Iterator[list[int]]:
-    """Instructions of one kind in one basic block, from one register on, each where the one before it ends."""
+def neighbours(sass: Sass, opcodes: Collection[str]) -> Iterator[list[int]]:
+    """Instructions of one of these opcodes in one basic block, from one register on, each where the one before it
+    ends."""
     for block in sass.flow.blocks:
         groups: dict[tuple[object, ...], dict[int, int]] = {}
         version: dict[str, int] = {}
         for i in range(block.first, block.last + 1):
             x = sass.instructions[i]
-            place = _place(x.operands) if x.opcode in ("LDG", "STG") and i not in sass.flow.rare else None
+            place = _place(x.operands) if x.opcode in opcodes and i not in sass.flow.rare else None
             if place is not None:
                 key = (x.opcode, access_bytes(x), x.predicate, place[0], version.get(place[0], 0))
                 groups.setdefault(key, {}).setdefault(place[1], i)

@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+import functools
+import random
 from collections.abc import Sequence
 
 from warplens_tools.arch.gpu import Limits
+
+#: Requests that are drawn.
+_DRAWS = 200
 
 
 def wavefronts(addresses: Sequence[int], width: int, limits: Limits) -> int:
@@ -25,6 +30,18 @@ def conflict_degree(addresses: Sequence[int], width: int, limits: Limits) -> flo
     """Passes over the passes a conflict-free access of that width needs; 1.0 is free of conflicts."""
     ideal = max(1, len(addresses) * max(width, 4) // (limits.shared_banks * limits.shared_bank_bytes))
     return wavefronts(addresses, width, limits) / ideal
+
+
+@functools.cache
+def drawn_wavefronts(words: int, limits: Limits) -> float:
+    """Wavefronts of a request whose lanes read random ones of `words` words: the mean of many draws, always the same
+    ones. 1 up to as many words as there are banks."""
+    draw = random.Random(0)
+    total = 0
+    for _ in range(_DRAWS):
+        lanes = [draw.randrange(words) * limits.shared_bank_bytes for _ in range(limits.warp_size)]
+        total += wavefronts(lanes, limits.shared_bank_bytes, limits)
+    return total / _DRAWS
 
 
 def warp_lanes(block: tuple[int, int, int], warp_size: int = 32) -> list[tuple[int, int, int]]:

@@ -27,6 +27,13 @@ def registers_of(instruction: Instruction) -> tuple[frozenset[str], frozenset[st
     return _registers(instruction.opcode, instruction.modifiers, instruction.operands, instruction.predicate)
 
 
+def place_registers(instruction: Instruction) -> frozenset[str]:
+    """The registers that its address is made of."""
+    return frozenset(
+        name for o in instruction.operands if "[" in o for name in _names(o, 2 if ".64" in o else 1)
+    )
+
+
 @functools.lru_cache(maxsize=8192)
 def _registers(
     opcode: str, modifiers: tuple[str, ...], operands: tuple[str, ...], predicate: str

@@ -37,8 +37,9 @@ def lane_dependent(instructions: Sequence[Instruction]) -> frozenset[int]:
     return frozenset(found)
 
 
-def gathering(instructions: Sequence[Instruction]) -> frozenset[int]:
-    """Indices of the memory instructions whose address rests on data that was loaded, as in `x[column[j]]`.
+def gathering(instructions: Sequence[Instruction], *, by_tests: bool = False) -> frozenset[int]:
+    """Indices of the memory instructions whose address rests on data that was loaded, as in `x[column[j]]`;
+    `by_tests`: also on what a test of such data selected, as in a search.
 
     Loads of constants are none: a kernel's parameters come by them.
     """
@@ -47,7 +48,7 @@ def gathering(instructions: Sequence[Instruction]) -> frozenset[int]:
     for _ in range(2):
         for index, instruction in enumerate(instructions):
             written, read = registers_of(instruction)
-            operands = {name for name in read if not name.startswith(("P", "UP"))}
+            operands = {name for name in read if by_tests or not name.startswith(("P", "UP"))}
             address = {
                 name
                 for operand in instruction.operands

@@ -129,13 +129,22 @@ class _AtomicReader:
             found = self._member_array(inner)
         if target.type == "pointer_expression" and inner is not None:
             listed = inner.child_by_field_name("indices")
-            return found, listed.named_children[0] if listed is not None and listed.named_children else None
+            whole = self._begins(inner.child_by_field_name("argument"))
+            return found, listed.named_children[
+                0
+            ] if whole and listed is not None and listed.named_children else None
         if target.type == "binary_expression":
-            left = target.child_by_field_name("left")
             # Of `bins + place + 32` neither side is the index.
-            whole = left is not None and left.type != "binary_expression"
+            whole = self._begins(target.child_by_field_name("left"))
             return found, target.child_by_field_name("right") if whole else None
         return found, None
+
+    def _begins(self, base: Node | None) -> bool:
+        """Whether what an index counts from is where its array begins: no pointer that was moved to another place."""
+        if base is not None and base.type == "binary_expression":
+            return False
+        found = self.pointers.pointer(base) if base is not None else None
+        return found is None or found.traced == ZERO
 
     def _member_array(self, subscript: Node) -> Pointer | None:
         """`totals->rows[g]` or `out.bin[b]`: an array that is a member of what one pointer points to."""

@@ -22,6 +22,7 @@ from warplens_tools.cuda.syntax.functions import Function, functions_of
 from warplens_tools.cuda.syntax.lexical import matching, split_arguments
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.bindings import Binding, Scopes, find_bindings
+from warplens_tools.cuda.values.extents import member_values
 from warplens_tools.cuda.values.layouts import Layouts
 from warplens_tools.cuda.values.writes import is_set_once
 from warplens_tools.lazily import cached_property
@@ -105,10 +106,26 @@ class Constants:
             passed = {self.dim3(self.tree.code_of(n), n.start_byte, depth) for n in self.arguments(binding)}
             return passed.pop() if len(passed) == 1 else UNKNOWN_DIM3
         if binding.kind == "dim3":
-            fixed = binding.value and is_set_once(self.tree, binding)
-            return self.dim3(binding.value or "", binding.value_at, depth) if fixed else UNKNOWN_DIM3
+            return self._dim3_variable(binding, at, depth)
         value = self._name(name, at, depth)
         return (value, 1, 1) if binding.kind in (*_INTEGERS, "parameter") else UNKNOWN_DIM3
+
+    def _dim3_variable(self, binding: Binding, at: int, depth: int) -> Dim3:
+        """A `dim3` that is set once, or extent by extent: `block.x = 16;`."""
+        fixed = is_set_once(self.tree, binding)
+        if not binding.value and fixed:
+            return UNKNOWN_DIM3
+        first = self.dim3(binding.value, binding.value_at, depth) if binding.value else (1, 1, 1)
+        if fixed:
+            return first
+        extents = member_values(self.tree, binding, at)
+        if extents is None:
+            return UNKNOWN_DIM3
+        x, y, z = (
+            before if set_ is None else self.value(set_.text, set_.at, depth + 1)
+            for before, set_ in zip(first, extents, strict=True)
+        )
+        return x, y, z
 
     def binding(self, name: str, at: int) -> Binding | None:
         """The declaration that `name` means at `at`; None if there is none, or it is ambiguous."""

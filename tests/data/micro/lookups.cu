@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables in shared memory that data indexes: large ones conflict, those of a bank's word each do not.
+
+__device__ __forceinline__ unsigned mixed(const unsigned *table, unsigned x)
+{
+    return table[x & 255] ^ __byte_perm(table[x >> 8 & 255], 0, 0x2103)  // expect: table-lookups
+           ^ __byte_perm(table[x >> 16 & 255], 0, 0x1032) ^ __byte_perm(table[x >> 24], 0, 0x0321);
+}
+
+__global__ void rounds(unsigned *out, const unsigned *in, const unsigned *filled, int count)
+{
+    __shared__ unsigned table[256];
+    table[threadIdx.x & 255] = filled[threadIdx.x & 255];
+    __syncthreads();
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned x = in[i];
+    for (int r = 0; r < count; ++r) x = mixed(table, x) + r;
+    out[i] = x;
+}
+
+/// Sixteen entries lie in sixteen banks: nothing is said of them.
+__global__ void nibbles(float *out, const unsigned *in, const float *filled, int count)
+{
+    __shared__ float table[16];
+    if (threadIdx.x < 16) table[threadIdx.x] = filled[threadIdx.x];
+    __syncthreads();
+    float sum = 0.0f;
+    for (int r = 0; r < count; ++r) {
+        unsigned x = in[(blockIdx.x * count + r) * blockDim.x + threadIdx.x];
+        for (int k = 0; k < 8; ++k) sum += table[x >> 4 * k & 15];
+    }
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+/// A list: each step waits for the one before.
+__global__ void walks(float *out, const int *next, const float *value, int count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0.0f;
+    int node = i;
+    while (node >= 0) {
+        sum += value[node];  // expect: dependent-loads
+        node = next[node];
+    }
+    out[i] = sum;
+}
+
+void launched(unsigned *out, const unsigned *in, const unsigned *filled, float *sums, const float *table,
+              const int *next, const float *value, int count)
+{
+    rounds<<<4096, 256>>>(out, in, filled, count);
+    nibbles<<<4096, 256>>>(sums, in, table, count);
+    walks<<<4096, 256>>>(sums, next, value, count);
+}
