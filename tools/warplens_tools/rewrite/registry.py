@@ -79,6 +79,7 @@ from warplens_tools.rewrite import (
     widen_access,
     widen_loop,
     work_out_once,
+    wrap_by_compare,
 )
 from warplens_tools.rewrite.base import Rewrite
 
@@ -148,6 +149,7 @@ REWRITES: tuple[Rewrite, ...] = (
     launch_bounds.REWRITE,
     reciprocal_root.REWRITE,
     divide_once.REWRITE,
+    wrap_by_compare.REWRITE,
     tree_by_shuffle.REWRITE,
     warp_reduction.REWRITE,
     widen_loop.REWRITE,
