@@ -67,8 +67,8 @@ def of_equal_code(found: Verdict) -> Verdict:
         return found
     what = {
         "wrong": "the kernel's own results differ from run to run",
-        "crashed": "the kernel itself crashes now and then",
-        "hung": "the kernel itself hangs now and then",
+        "crashed": "the kernel itself does not always end well",
+        "hung": "the kernel itself does not always come back",
     }[found.state]
     return msgspec.structs.replace(
         found, state="unproven", reason=f"{what}, since this is its own machine code: {found.reason}"

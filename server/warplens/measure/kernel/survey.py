@@ -47,7 +47,13 @@ def survey_run(
             f"the program did not end within {3 * time_limit:g} s while its kernels were followed",
             remedy="give it less work by its arguments, or raise its time limit",
         )
-    if any(isinstance(r, SurveyEnd) for r in run.records):
+    end = next((r for r in run.records if isinstance(r, SurveyEnd)), None)
+    if end is not None and end.failed and not any(shape.timed for shape in shapes):
+        raise InputError(
+            f"the program's own kernels fail on this card: {end.failed}",
+            remedy="`compute-sanitizer PROGRAM` says where; nothing of what a kernel did until then can be measured",
+        )
+    if end is not None:
         return shapes, ProgramRun(done.status, done.seconds, done.stdout, done.stderr)
     if done.status == 0 and not shapes:
         raise InputError(

@@ -7,7 +7,6 @@ import os
 import random
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -16,14 +15,14 @@ import msgspec
 
 from warplens.measure.costs import ARRIVAL, LARGER, LEARN, LOST, SNAPSHOT, START, WARM_UP
 from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.kernel.questions import Questions
 from warplens.measure.kernel.target import Target
-from warplens.measure.kernel.variants import LATE, ROOMS, VARIANTS, drawn, in_order
 from warplens_tools.cuda.model import Parameter
 from warplens_tools.cuda.values import layouts
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.elements import probed_parameters, with_optional
-from warplens_tools.run.probe.job import Job, JobCandidate, JobParameter, Shape, Variant
+from warplens_tools.run.probe.job import Job, JobCandidate, JobParameter, Shape
 from warplens_tools.run.probe.records import (
     BaselineRecord,
     Begin,
@@ -33,21 +32,14 @@ from warplens_tools.run.probe.records import (
     Opened,
     Record,
     ResultRecord,
-    Stage,
 )
 from warplens_tools.run.probe.visit import Command, ProbeRun, run_with_probe
 from warplens_tools.toolchain.ptx_asks import asked as asked_of
 from warplens_tools.toolchain.ptx_modes import modes_of
 
-#: Of a kernel's crashes and hangs on inputs of one kind, as of a type's full range: more of them are not risked.
-_CRASHES = 2
-#: Seconds of visits that the kernel itself ended: after so many it is asked nothing more that it has not stood. Three
-#: times as many where a winner is confirmed.
-_LOST_SECONDS = 8.0
 #: Of a comparison with one candidate, in times of what learning the kernel may take: it is run once where the kernel
 #: was run several times.
 _COMPARING = 8.0
-_PAST_LIMIT = "the kernel itself ran past its time limit"
 #: A program may need as long again to reach the launch under the probe.
 _OVERHEAD = 30.0
 
@@ -134,25 +126,13 @@ class Visits:
         self._place, self._settings, self._folder = place, settings, folder
         self._thorough, self._roughly = thorough, roughly
         apart = any(p.restrict for p in place.parameters)
-        self._variants = [
-            v for v in VARIANTS if settings.perturb_inputs and not (apart and v.kind == "aliased")
-        ]
-        self._rooms = list(ROOMS) if settings.perturb_inputs and thorough else []
-        self._poison = True
-        self._fill = True
-        self._launch = place.launch
-        self._moves = settings.perturb_inputs
+        self.asks = Questions(settings, launch=place.launch, apart=apart, thorough=thorough)
         self._opened: Opened | None = None
         self._baseline: BaselineRecord | None = None
         self._control: ResultRecord | None = None
         self._began, self._start, self._together = 0.0, 0.0, 1
         self._turn: CardTurn | None = None
         self._arrival = 0.0
-        self.given_up: list[str] = []
-        #: What it was not asked since it had not stood others like it, or too many.
-        self._unasked: list[str] = []
-        self._crashed: Counter[str] = Counter()
-        self._lost_seconds = 0.0
 
     def judge(
         self,
@@ -195,7 +175,7 @@ class Visits:
             if lost is not None:
                 heard.add(lost.candidate)
                 on_heard(self._heard(lost))
-            elif not heard and not self._give_up(run):
+            elif not heard and not self.asks.give_up(run, time.monotonic() - self._began, self._start):
                 raise self._unusable(run)
             left = [c for c in left if c.id not in heard]
 
@@ -231,9 +211,9 @@ class Visits:
             LEARN: self._baseline.learn_seconds - self._baseline.room_seconds,
             LARGER: self._baseline.room_seconds,
             WARM_UP: self._baseline.warm_up_seconds,
-            LOST: self._lost_seconds,
+            LOST: self.asks.lost_seconds,
         }
-        skipped = (*self._baseline.skipped, *self._unasked)
+        skipped = (*self._baseline.skipped, *self.asks.unasked)
         return VisitResult(
             result,
             msgspec.structs.replace(self._baseline, skipped=skipped),
@@ -241,7 +221,7 @@ class Visits:
             self._control,
             self._place.from_events,
             {name: round(seconds / self._together, 4) for name, seconds in once.items()},
-            tuple(name.removeprefix("variant ") for name in self.given_up),
+            tuple(name.removeprefix("variant ") for name in self.asks.given_up),
         )
 
     def _visit(
@@ -281,7 +261,7 @@ class Visits:
             kernel=place.target.live,
             instead=place.instead,
             shape=Shape(shape.grid, shape.block, shape.shared),
-            launch=min(shape.visitable - 1, self._launch),
+            launch=min(shape.visitable - 1, self.asks.launch),
             seed=random.SystemRandom().getrandbits(48),
             parameters=with_optional(
                 probed_parameters(place.target.compiled.demangled, place.parameters, place.records),
@@ -291,8 +271,8 @@ class Visits:
             ),
             variables=place.variables,
             held=place.held,
-            variants=self._drawn(),
-            rooms=in_order(self._rooms, random.SystemRandom()),
+            variants=self.asks.drawn(),
+            rooms=self.asks.rooms(),
             constants=asked.constants,
             loose=modes.loose,
             masks=modes.masks,
@@ -321,9 +301,9 @@ class Visits:
                 "clear": s.clear_gain if self._roughly and place.control is None else 0.0,
                 "checked_share": s.checked_share,
                 "flush_cache": s.flush_cache,
-                "poison": self._poison,
-                "fill": self._fill,
-                "perturb": self._moves,
+                "poison": self.asks.poison,
+                "fill": self.asks.fill,
+                "perturb": self.asks.moves,
                 "time": place.timed and not s.assume_faster,
                 # whoever is to be called faster is looked at longer; a control's timings say how all others vary
                 "sift": 0.0 if self._thorough or place.control is not None else s.smallest_gain / 2,
@@ -345,9 +325,6 @@ class Visits:
         most = self._settings.hang_factor * longest + 2 * self._settings.hang_seconds
         return min(self._place.time_limit, most)
 
-    def _drawn(self) -> tuple[Variant, ...]:
-        return drawn(self._variants, thorough=self._thorough, shortened=self._settings.lower_precision)
-
     def _lost(self, run: ProbeRun, heard: set[str]) -> ResultRecord | None:
         """The candidate that the visit ended with and that it could not speak of any more."""
         last = next((r for r in reversed(run.records) if isinstance(r, Begin | Damaged)), None)
@@ -356,68 +333,6 @@ class Visits:
         if run.stalled:
             return ResultRecord(last.candidate, "hung", "the card or the driver did not come back from it")
         return ResultRecord(last.candidate, "crashed", "the program died under it")
-
-    def _give_up(self, run: ProbeRun) -> bool:
-        """Leave out the question that the baseline died of; False if there was none."""
-        stage = next((r for r in reversed(run.records) if isinstance(r, Stage)), None)
-        if stage is None or any(isinstance(r, BaselineRecord) for r in run.records):
-            return False
-        self._lost_seconds += time.monotonic() - self._began
-        if any(isinstance(r, Stage) and r.name == "rooms" for r in run.records):
-            self._leave_out_of_rooms(stage.name)
-        elif stage.name == "poison" and self._poison:
-            self._poison = False
-        elif stage.name == "fill" and self._fill:
-            self._fill = False
-        elif stage.name == "later launch" and self._launch:
-            # its results lie there from the launch before, and nothing tells them from inputs
-            self._launch = 0
-        elif stage.name == "moved inputs" and self._moves:
-            self._moves = False
-        elif stage.name.startswith("variant ") and self._variants:
-            said = any(isinstance(r, Failed) and r.reason.startswith(_PAST_LIMIT) for r in run.records)
-            hung = said or run.completed is None
-            self._leave_out(stage.name.removeprefix("variant "), 1 if hung else _CRASHES)
-        else:
-            return False
-        self.given_up.append(stage.name)
-        if self._lost_seconds > _LOST_SECONDS * (3 if self._thorough else 1):
-            self._ask_no_more({r.name for r in run.records if isinstance(r, Stage)})
-        return True
-
-    def _ask_no_more(self, stood: set[str]) -> None:
-        """Leave all but the questions that it has stood."""
-        self._keep([v for v in self._variants if f"variant {v.name}" in stood])
-        self._unasked += [f"{v.name}, on larger copies" for v in self._rooms]
-        self._rooms = []
-        for question in ("fill", "poison"):
-            if getattr(self, f"_{question}") and question not in stood:
-                setattr(self, f"_{question}", False)
-                self._unasked.append(question)
-
-    def _keep(self, variants: list[Variant]) -> None:
-        self._unasked += [v.name for v in self._variants if v not in variants]
-        self._variants = variants
-
-    def _leave_out_of_rooms(self, stage: str) -> None:
-        """Numbers that lead a kernel out of all room that it has; after a few of them there are no rooms."""
-        odd = next((v for v in self._rooms if stage == f"variant {v.name}"), None)
-        self._crashed["rooms"] += 1
-        if odd is None or self._crashed["rooms"] >= _CRASHES:
-            self._rooms = []
-        else:
-            self._rooms.remove(odd)
-
-    def _leave_out(self, name: str, most: int = _CRASHES) -> None:
-        """Inputs of another size lead this kernel out of bounds, so would their neighbours; others by themselves."""
-        odd = next((v for v in self._variants if v.name == name), None)
-        if odd is not None:
-            self._variants.remove(odd)
-            self._crashed[odd.kind] += 1
-        if odd is None or odd.kind == "moved":
-            self._keep([v for v in self._variants if v.kind != "moved"])
-        elif self._crashed[odd.kind] >= (1 if odd.name in LATE else most):
-            self._keep([v for v in self._variants if v.kind != odd.kind])
 
     def _unusable(self, run: ProbeRun) -> InputError | TimeLimitError:
         for record in reversed(run.records):

@@ -220,7 +220,7 @@ def test_unit_local_names_match_across_compilations() -> None:
     ("state", "said"),
     [
         ("wrong", "the kernel's own results differ from run to run, since this is its own machine code: odd"),
-        ("hung", "the kernel itself hangs now and then, since this is its own machine code: odd"),
+        ("hung", "the kernel itself does not always come back, since this is its own machine code: odd"),
     ],
 )
 def test_equal_machine_code_is_never_called_wrong(state: State, said: str) -> None:

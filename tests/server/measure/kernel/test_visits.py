@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import random
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -27,7 +26,7 @@ def kinds(drawn: Any) -> list[str]:
 
 
 def test_a_winner_is_compared_on_every_set_of_inputs(tmp_path: Path) -> None:
-    drawn = visits(tmp_path, thorough=True)._drawn()
+    drawn = visits(tmp_path, thorough=True).asks.drawn()
     assert sorted(v.name for v in drawn) == sorted(v.name for v in VARIANTS)
     assert len({v.name for v in VARIANTS}) == len(VARIANTS)
 
@@ -35,7 +34,7 @@ def test_a_winner_is_compared_on_every_set_of_inputs(tmp_path: Path) -> None:
 def test_a_first_visit_draws_one_kind_of_zeros_and_in_the_end_all(tmp_path: Path) -> None:
     seen = set()
     for _ in range(200):
-        drawn = kinds(visits(tmp_path)._drawn())
+        drawn = kinds(visits(tmp_path).asks.drawn())
         (one,) = [kind for kind in drawn if kind in ("blanks", "halves", "naught", "striped")]
         seen.add(one)
         assert "full" not in drawn
@@ -43,27 +42,26 @@ def test_a_first_visit_draws_one_kind_of_zeros_and_in_the_end_all(tmp_path: Path
 
 
 def test_inputs_of_a_kind_that_two_runs_died_of_are_not_tried_again(tmp_path: Path) -> None:
-    tried = visits(tmp_path, thorough=True)
+    tried = visits(tmp_path, thorough=True).asks
     vacant = [v.name for v in VARIANTS if v.kind == "vacant"]
-    tried._leave_out(vacant[0])
-    left = [v.name for v in tried._variants]
+    tried.leave_out(vacant[0])
+    left = [v.name for v in tried.variants]
     assert vacant[0] not in left and vacant[1] in left
-    tried._leave_out(vacant[1])
-    assert not set(vacant) & {v.name for v in tried._variants}
+    tried.leave_out(vacant[1])
+    assert not set(vacant) & {v.name for v in tried.variants}
     # those of another size lead out of bounds together
-    tried._leave_out("scaled by 3")
-    assert "moved" not in kinds(tried._variants)
-    assert "blanks" in kinds(tried._variants)
+    tried.leave_out("scaled by 3")
+    assert "moved" not in kinds(tried.variants)
+    assert "blanks" in kinds(tried.variants)
 
 
 def test_what_a_kernel_does_not_stand_costs_a_bounded_time(tmp_path: Path) -> None:
-    tried = visits(tmp_path)
+    tried = visits(tmp_path).asks
 
     def ended(*stages: str, seconds: float, said: str) -> list[str]:
         records: tuple[Record, ...] = (*(Stage(f"variant {name}") for name in stages), Failed(said))
-        tried._began = time.monotonic() - seconds
-        assert tried._give_up(ProbeRun(records, Completed(("program",), 3, "", "", seconds)))
-        return [v.name for v in tried._variants]
+        assert tried.give_up(ProbeRun(records, Completed(("program",), 3, "", "", seconds)), seconds, 0.25)
+        return [v.name for v in tried.variants]
 
     hung = "the kernel itself ran past its time limit when it was launched again"
     zero = [v.name for v in VARIANTS if v.kind == "vacant"]
@@ -74,16 +72,15 @@ def test_what_a_kernel_does_not_stand_costs_a_bounded_time(tmp_path: Path) -> No
     assert left == ["with noise", "with spikes"]
     assert tried.given_up == [f"variant {zero[0]}", f"variant {permuted}"]
     # what was not asked is said, and what was is not
-    assert {*zero[1:], "poison", "fill"} <= set(tried._unasked)
-    assert not {"with noise", zero[0], permuted} & set(tried._unasked)
+    assert {*zero[1:], "poison", "fill"} <= set(tried.unasked)
+    assert not {"with noise", zero[0], permuted} & set(tried.unasked)
 
 
 def test_what_had_to_be_killed_while_it_was_learned_has_hung(tmp_path: Path) -> None:
-    tried = visits(tmp_path)
+    tried = visits(tmp_path).asks
     zero = [v.name for v in VARIANTS if v.kind == "vacant"]
-    tried._began = time.monotonic()
-    assert tried._give_up(ProbeRun((Stage(f"variant {zero[0]}"),), None))
-    assert not set(zero) & {v.name for v in tried._variants}
+    assert tried.give_up(ProbeRun((Stage(f"variant {zero[0]}"),), None), 3.0, 0.5)
+    assert not set(zero) & {v.name for v in tried.variants}
 
 
 def test_larger_copies_begin_with_one_number_two_conditions_and_several_in_turn() -> None:
@@ -97,5 +94,5 @@ def test_larger_copies_begin_with_one_number_two_conditions_and_several_in_turn(
 
 
 def test_nothing_lies_in_one_place_where_the_kernel_forbids_it(tmp_path: Path) -> None:
-    assert "aliased" in kinds(visits(tmp_path, thorough=True)._drawn())
-    assert "aliased" not in kinds(visits(tmp_path, thorough=True, restrict=True)._drawn())
+    assert "aliased" in kinds(visits(tmp_path, thorough=True).asks.drawn())
+    assert "aliased" not in kinds(visits(tmp_path, thorough=True, restrict=True).asks.drawn())

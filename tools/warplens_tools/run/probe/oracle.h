@@ -176,7 +176,7 @@ class Oracle {
     Chunks dirty_, timed_, writable_, unread_;
     Sums initial_;
     Tolerance tolerance_;
-    double limit_ = 0, own_limit_ = 0;  // of a candidate's launch, and of one of the kernel's own
+    double limit_ = 0, drawn_limit_ = 0;  // of one launch, and of one of the kernel's on inputs that are not its own
     double started_ = now(), budget_ = 0;  // seconds
     double off_ = 0;                // of the kernel's own results, by what its sums come to in parts, relative
     double referring_ = 0;          // seconds that asking what sums come to in parts has taken

@@ -53,6 +53,9 @@ class SurveyedShape(_Record, frozen=True, tag="kernel"):
 class SurveyEnd(_Record, frozen=True, tag="end"):
     """The survey is complete."""
 
+    #: The driver's name for how the card's work ended; "" where nothing is known against it.
+    failed: str = ""
+
 
 class TracedActivity(_Record, frozen=True, tag="activity"):
     """Something a device did. Times in nanoseconds on CUPTI's clock."""

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "survey.h"
 
+#include "driver.h"
+
 namespace warplens {
 namespace {
 
@@ -60,7 +62,9 @@ void Survey::finish(Results& results) {
         record.add("timed", shape.timed).add("in_graphs", shape.in_graphs).add("total_ns", shape.total_ns);
         results.write(record.add("samples", shape.samples).add("order", shape.order));
     }
-    results.write(Record("end"));
+    // whatever is asked of a context that a kernel has lost is answered with that
+    const CUresult status = cuStreamQuery(nullptr);
+    results.write(Record("end").add("failed", is_sticky(status) ? name_of(status) : ""));
 }
 
 }  // namespace warplens

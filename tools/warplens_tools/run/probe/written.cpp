@@ -57,7 +57,7 @@ void Oracle::find_written() {
     const double seconds = takes_ = run_once();
     limit_ = std::min(limit_, job_.option("hang_factor") * seconds + job_.option("hang_seconds"));
     // inputs on which it takes far longer say nothing, and each hang is waited for
-    own_limit_ = std::min(limit_, kPatience * seconds + job_.option("hang_seconds") / 4);
+    drawn_limit_ = std::min(limit_, kPatience * seconds + job_.option("hang_seconds") / 4);
     if (!outputs_.empty()) {
         stage("fill");
         chunks = merged(chunks, filled_by_baseline(cases_[0]));
