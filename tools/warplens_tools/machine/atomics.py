@@ -32,6 +32,8 @@ from warplens_tools.text import Span
 #: Bytes an L2 slice gives per cycle (A100 whitepaper: 5120 of 80 slices).
 _SLICE_BYTES_PER_CLOCK = 64
 _WORD = 4
+#: Iterations assumed of a loop whose count the file does not fix.
+_TRIPS = 32
 #: Requests drawn to see how lanes meet; parts per slice from which their spread is that of a normal distribution.
 _DRAWS, _MANY = 200, 20.0
 #: Threads of a block where the launch is not known: the usual number.
@@ -53,6 +55,11 @@ class AtomicConflict(msgspec.Struct, frozen=True):
     cycles: float
     #: As `cycles`, of atomics on each block's own copy in shared memory, where data says which place they go to.
     instead: float = 0.0
+
+    @property
+    def walks(self) -> bool:
+        """Whether a thread goes through several places in the loops around it."""
+        return _walked(self.atomic) > 1
 
     @property
     def chosen(self) -> bool:
@@ -192,12 +199,14 @@ class AtomicConflicts:
             x.opcode in GLOBAL_ATOMICS and _FLOATING & set(x.modifiers)
             for x in self.sass.through_line(atomic.span.line)
         )
-        # Where each block has a place, as many places are in use as blocks run.
-        used = self.gpu.multiprocessors if own else places
+        # Where each block has a place, as many places are in use as blocks run; where each thread goes through places
+        # in a loop, warps are at different ones.
+        spread = self.gpu.multiprocessors if own else _walked(atomic)
+        used = spread if own else places * spread
         turns, chain = 1.0, 1.0 / used
         if not self.is_aggregated(atomic.span):
             turns = sector_turns(warp, places, width, SECTOR_BYTES)
-            chain = warp / places / (used if own else 1)
+            chain = warp / places / spread
         at_slices = turns * costs.atomic / slices_at_once(used * width, self.gpu)
         cycles = max(at_slices, chain * (costs.atomic_float if floating else costs.atomic))
         instead = 0.0
@@ -237,6 +246,13 @@ class AtomicConflicts:
     def is_aggregated(self, span: Span) -> bool:
         """Whether the compiler lets each warp add up first: it does for integers at an address it can see is one."""
         return any(x.opcode in _AGGREGATED for x in self.sass.through_line(span.line))
+
+
+def _walked(atomic: Atomic) -> int:
+    """Places that one thread goes through in the loops around an atomic."""
+    index = atomic.index
+    moving = [x for x in atomic.loops if index is not None and x.counter and index.mentions(x.counter)]
+    return math.prod(_TRIPS if x.trips is None else max(x.trips, 1) for x in moving)
 
 
 def executions(code: KernelCode, span: Span, loops: int, opcodes: Collection[str]) -> float:

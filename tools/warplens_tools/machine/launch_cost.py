@@ -11,12 +11,18 @@ from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
 from warplens_tools.collect import metrics as names
 from warplens_tools.cuda.facts.host_copies import idle_waits
 from warplens_tools.cuda.facts.host_loops import HostCall, HostLoop, launch_loop
+from warplens_tools.cuda.facts.launch_arguments import largest_arguments
+from warplens_tools.cuda.values.loop_headers import Loop, iterations
 from warplens_tools.evidence import Tier
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.launches import Geometry
 from warplens_tools.lazily import cached_property
 from warplens_tools.machine.traffic import MemoryTraffic
 
+#: Bytes per second of one direction of the link: PCIe 4.0 x16 moves 25 GB/s of its 31.5 GB/s after protocol.
+LINK_BYTES_PER_SECOND = 25e9
+#: The fact that is missing of a loop whose iterations the host may spend with work of its own.
+HOST_WORK = "what the host does in an iteration"
 #: Iterations of a loop from which its launches are worth saving.
 FEWEST_ITERATIONS = 16
 
@@ -74,6 +80,15 @@ class LaunchCost:
             f"{doing} costs {cost / 1e3:.1f} us"
         )
 
+    def work_ns(self, loop: HostLoop) -> float | None:
+        """Nanoseconds that the device works in an iteration of `loop` if all its kernels last as long as this one; None
+        where that is not known."""
+        return None if self.duration is None else max(loop.launches, 1) * self.duration
+
+    def host_ns(self, loop: HostLoop, copies: int) -> float:
+        """Nanoseconds in which the host asks for an iteration's kernels and copies: no iteration is shorter."""
+        return (max(loop.launches, 1) + copies) * self.costs.launch_ns
+
     @cached_property
     def duration(self) -> float | None:
         """Nanoseconds of one launch: as measured, else an estimate where grid and loops are constant."""
@@ -108,12 +123,26 @@ class LaunchCost:
 
     @cached_property
     def most_trips(self) -> int | None:
-        """Iterations of the kernel's deepest nest of loops around an access; None where one is not constant."""
+        """Iterations of the kernel's deepest nest of loops around an access; None where one is not constant and no
+        launch tells."""
         most = 1
         for access in self.code.accesses:
-            trips = [loop.trips for loop in access.loops]
+            trips = [self._trips(loop) for loop in access.loops]
             known = [t for t in trips if t is not None]
             if len(known) != len(trips):
                 return None
             most = max(most, math.prod(known))
         return most if most > 1 else None
+
+    def _trips(self, loop: Loop) -> int | None:
+        """Iterations of a loop; else those of the first thread in the launch that is passed most."""
+        return loop.trips if loop.trips is not None else iterations(loop, self._of_largest)
+
+    @cached_property
+    def _of_largest(self) -> dict[str, int]:
+        first = {f"{of}.{axis}": 0 for of in ("threadIdx", "blockIdx") for axis in "xyz"}
+        sizes = {
+            f"blockDim.{axis}": n for axis, n in zip("xyz", self.code.dim3, strict=True) if n is not None
+        }
+        passed = largest_arguments(self.code.tree, self.code.model, self.code.kernel)
+        return {**passed, **first, **sizes, **self.code.launches.grid}

@@ -20,8 +20,9 @@ from warplens_tools.sass.pipes import is_load, space_of
 
 #: Iterations assumed of a loop whose count the file does not fix.
 _TRIPS = 32
-#: What stands for an integer that is not known, and the threads of a block that are looked at.
-_LARGE, _MOST_THREADS = 4096, 1024
+#: What stands for integers that are not known, of which one alone may divide what the index takes a remainder by; and
+#: the threads of a block that are looked at.
+_LARGE, _MOST_THREADS = (4096, 4099), 1024
 #: A register that a loop moves, in the form of an address.
 _WALKS = re.compile(r"iterations\(\w+, ")
 
@@ -166,11 +167,14 @@ def _times(access: ArrayAccess, index: Form, block: Sequence[int], known: Mappin
 
 def _sharing(index: Form, block: Sequence[int], known: Mapping[str, int]) -> int:
     """Threads of a block over the different elements that they read in one iteration."""
+    return min(_sharing_at(index, block, known, large) for large in _LARGE)
+
+
+def _sharing_at(index: Form, block: Sequence[int], known: Mapping[str, int], large: int) -> int:
+    """As `_sharing`, where every integer that is not known is `large`."""
     x, y, z = block
     same = {
-        s.name: known.get(s.name, _LARGE)
-        for s in index.symbols
-        if s.kind not in ("thread", "derived", "loop")
+        s.name: known.get(s.name, large) for s in index.symbols if s.kind not in ("thread", "derived", "loop")
     }
     same |= {s.name: 0 for s in index.symbols if s.kind in ("loop", "block")}
     count = min(x * y * z, _MOST_THREADS)

@@ -219,7 +219,8 @@ def _who(worst: AtomicConflict) -> str:
     if worst.places is None:
         return f"Atomic contention: all threads of a block update one address of {name}"
     if worst.places == 1:
-        return f"Atomic contention: every thread of the grid updates one address of {name}"
+        one = "every element" if worst.walks else "one address"
+        return f"Atomic contention: every thread of the grid updates {one} of {name}"
     return f"Atomic contention: all threads of the grid update {worst.places} addresses of {name}"
 
 

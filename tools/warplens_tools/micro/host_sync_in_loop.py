@@ -26,7 +26,8 @@ cudaDeviceSynchronize();
 **Evidence.** The loop around the launch (or around the calls of its function) and the waits in it; the kernel's
 duration, measured, or estimated where the grid and the kernel's loops are constant.
 
-**Threshold.** A tenth of an iteration. Where the duration is not known it is information of low confidence;
+**Threshold.** A tenth of an iteration. Where the duration is not known it is information of low confidence, and it
+is information where the host works in the loop too;
 loops that take times themselves are left alone. A timeline that shows the device idle for waits less than a tenth of
 its span withdraws it.
 
@@ -41,7 +42,7 @@ from collections.abc import Iterator
 from warplens_tools.arch.gpu import Costs
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
-from warplens_tools.machine.launch_cost import Repeated
+from warplens_tools.machine.launch_cost import HOST_WORK, Repeated
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import judge_by_idle
 
@@ -90,6 +91,7 @@ class HostSyncInLoop(MicroTool):
             ),
             evidence=self._observations(repeated, len(waits)),
             gain=Gain.of(ratio, ratio) if known else None,
+            missing=(HOST_WORK,) if repeated.loop.works else (),
             related=(RelatedSpan(repeated.loop.span, "the loop"),),
         )
 

@@ -39,6 +39,7 @@ from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
 from warplens_tools.cuda.facts.host_loops import HostLoop
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
+from warplens_tools.machine.launch_cost import HOST_WORK
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import judge_by_idle
 
@@ -93,6 +94,7 @@ class LaunchOverhead(MicroTool):
                 ),
             ),
             gain=Gain.of(ratio, 2.0 * ratio),
+            missing=(HOST_WORK,) if repeated.loop.works else (),
             related=(RelatedSpan(repeated.loop.span, "the loop"),),
         )
 

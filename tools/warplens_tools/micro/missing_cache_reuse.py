@@ -115,20 +115,26 @@ class MissingCacheReuse(MicroTool):
         worst = found[0]
         names = list(dict.fromkeys(r.access.name for r in found))
         loop = worst.access.loops[-1]
+        # Several outputs a thread would leave fewer blocks still.
+        few = self.view.shape is not None and self.view.shape.blocks < self.gpu.multiprocessors
         yield self.finding(
             worst.access.span,
-            confidence="medium",
+            severity="information" if few else "warning",
+            confidence="low" if few else "medium",
             message=(
                 f"No tiling: {worst.times} threads of a block load each element of {' and '.join(names)} from "
                 "global memory "
                 f"in the loop of line {loop.span.line}, which loads bound."
             ),
             guidance=(
-                f"Bring tiles of {' and '.join(names)} into shared memory once per block, and let each thread compute "
-                "several outputs (4 x 4) from registers, so that a loaded value serves several multiply-adds."
+                f"Bring tiles of {' and '.join(names)} into shared memory once per block, with all their loads in "
+                "flight at once: the loop then waits for shared memory alone."
+                if few
+                else f"Bring tiles of {' and '.join(names)} into shared memory once per block, and let each thread "
+                "compute several outputs (4 x 4) from registers, so that a loaded value serves several multiply-adds."
             ),
             evidence=self._observations(worst),
-            gain=gain,
+            gain=None if few else gain,
             index_query="sgemm shared memory tile register blocking",
         )
 
@@ -281,12 +287,14 @@ class MissingCacheReuse(MicroTool):
         return self._bounds(weight, kept)
 
     def _bounds(self, weight: Sequence[float], kept: Sequence[float]) -> Gain | None:
-        before = self.sass.cycles | self.view.traffic.cycles()
+        # What too few warps wait for, and atomics that meet, are no shorter for fewer loads.
+        stays = self.view.waiting.floor | self.view.contention.cycles
+        before = self.sass.cycles | self.view.traffic.cycles() | stays
         fewer = {i for i, (k, w) in enumerate(zip(kept, weight, strict=True)) if k < w}
         # Addresses of loads that go are not computed either.
         gone = self.sass.feeding(fewer)
         kept = [w * KEPT if i in gone else w for i, w in enumerate(kept)]
-        after = self.sass.cycles_at(kept) | self.view.traffic.cycles(kept)
+        after = self.sass.cycles_at(kept) | self.view.traffic.cycles(kept) | stays
         issued = [w / WIDE if i in fewer else w for i, w in enumerate(kept)]
         after["issue"] = self.sass.cycles_at(issued)["issue"]
         paths = ("lsu", "l1 lines", "l2")

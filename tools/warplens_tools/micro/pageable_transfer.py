@@ -31,7 +31,9 @@ copies were pageable and how long they took: it confirms the finding, or withdra
 
 **Threshold.** Source: a copy in a loop that also launches a kernel; a single asynchronous copy is information.
 With a timeline: a tenth of the program's span. Memory whose origin the file does not show is left alone. Without
-measured rates pageable copies count with half the rate, and as half of an iteration.
+measured rates pageable copies count with half the rate, and, where neither their size nor the kernels' time is
+known, as half of an iteration. It is information where the file does not tell the size, or the host works in the loop
+and the copy takes less than 0.1 ms.
 
 **References.** CUDA C++ Best Practices Guide, "Pinned Memory"; CUDA C++ Programming Guide, "Page-Locked Host
 Memory" and "API synchronization behavior" of cudaMemcpyAsync.
@@ -46,12 +48,15 @@ import msgspec
 from warplens_tools.cuda.facts.host_copies import HostCopy, host_copies, launch_beside
 from warplens_tools.evidence import TimelineEvidence
 from warplens_tools.finding import Finding, Gain, RelatedSpan
+from warplens_tools.machine.launch_cost import HOST_WORK, LINK_BYTES_PER_SECOND
 from warplens_tools.machine.timeline_share import WORTH, host_transfers, share_observation, total_ns
 from warplens_tools.micro.base import MicroTool
 
 #: Rate of a pinned copy over that of a pageable one, where neither was measured (Best Practices Guide: pinned
 #: memory attains the highest bandwidth; published runs of the CUDA bandwidth test show two to three times).
 PINNED_RATIO = 2.0
+#: Nanoseconds of a copy from which it weighs beside what a host does in an iteration.
+LONG_NS = 100_000.0
 #: Share of an iteration that its copies count for where nothing was measured.
 COPY_SHARE = 0.5
 
@@ -90,7 +95,8 @@ class PageableTransfer(MicroTool):
                     "host memory of the copy", worst.origin.source, "", "page-locked", tier="source"
                 ),
             ),
-            gain=_gain(COPY_SHARE, PINNED_RATIO) if hot else None,
+            gain=_gain(self._share(worst), PINNED_RATIO) if hot else None,
+            missing=_missing(worst) if hot else (),
             related=(RelatedSpan(worst.loop.span, "the loop"),) if worst.loop is not None else (),
         )
 
@@ -111,9 +117,30 @@ class PageableTransfer(MicroTool):
             gain=_gain(share, _pinned_ratio(timeline)),
         )
 
+    def _share(self, copy: HostCopy) -> float:
+        """Share of an iteration that the copy takes, from its size and what the loop's kernels take; else the usual."""
+        launching, loop = self.view.launching, copy.loop
+        works = launching.work_ns(loop) if loop is not None else None
+        if loop is None or works is None or copy.bytes is None or loop.works:
+            return COPY_SHARE
+        takes = _copy_ns(copy.bytes)
+        return takes / (takes + max(works, launching.host_ns(loop, 1)))
+
     def _serves(self, copy: HostCopy) -> bool:
         site = launch_beside(self.view.tree, self.view.model, copy)
         return site is not None and site in self.view.sites
+
+
+def _missing(copy: HostCopy) -> tuple[str, ...]:
+    """Why it is not known that the copy weighs in an iteration."""
+    if copy.bytes is None:
+        return ("how many bytes it copies",)
+    brief = _copy_ns(copy.bytes) < LONG_NS
+    return (HOST_WORK,) if brief and copy.loop is not None and copy.loop.works else ()
+
+
+def _copy_ns(size: int) -> float:
+    return size / LINK_BYTES_PER_SECOND * PINNED_RATIO * 1e9
 
 
 def _is_hot(copy: HostCopy) -> bool:

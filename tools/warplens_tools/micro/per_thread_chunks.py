@@ -22,7 +22,8 @@ for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * bloc
 
 **Evidence.** The index for every lane of a warp, and its growth from one iteration to the next: inside a
 sector along the loop, whole chunks apart along the lanes. Where a thread loads the start of its chunk (the rows
-of a sparse matrix), the pattern alone, and no figure: the distance of the lanes is in the data. Where only SASS
+of a sparse matrix), the pattern alone, and no figure: the distance of the lanes is in the data; it is information
+unless half of what the loop reads and writes is read so. Where only SASS
 shows a walk, it is a blocked distribution if the text divides the work by the number of threads, and information
 otherwise: how far apart the lanes start is then not known.
 
@@ -36,7 +37,7 @@ Write Flexible Kernels with Grid-Stride Loops", NVIDIA Technical Blog.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -48,6 +49,10 @@ from warplens_tools.finding import Finding
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.counted import Wasteful
 from warplens_tools.micro.common.coalescing import CoalescingTool
+from warplens_tools.sass.pipes import GLOBAL_ATOMICS, space_of
+
+#: Share of a loop's accesses from which walks through chunks are what it is about.
+MOST = 0.5
 
 
 class PerThreadChunks(CoalescingTool):
@@ -90,9 +95,11 @@ class PerThreadChunks(CoalescingTool):
             return
         worst, loop = found[0], found[0].loops[-1]
         text, name = self.view.said(worst.span), worst.name
+        most = self._share(found) >= MOST
         yield self.finding(
             worst.span,
-            confidence="medium",
+            severity="warning" if most else "information",
+            confidence="medium" if most else "low",
             message=(
                 f"Blocked distribution of {name}, uncoalesced: each lane reads {text} from a start of its own "
                 "that it loads, "
@@ -125,6 +132,21 @@ class PerThreadChunks(CoalescingTool):
                     guidance="Where the lanes start far apart, let neighbouring lanes take neighbouring elements, load "
                     "several elements at once, or stage the stretches through shared memory.",
                 )  # fmt: skip
+
+    def _share(self, walks: Sequence[ArrayAccess]) -> float:
+        """Share of the walks in the accesses to global memory of their loops, atomics and what functions do included: a
+        warp a chunk makes nothing else coalesced."""
+        sass = self.sass
+        moves = sass.where(lambda x: space_of(x) in ("global", "generic") or x.opcode in GLOBAL_ATOMICS)
+        own = 0.0
+        for line in {walk.span.line for walk in walks}:
+            every = [a for a in self.view.global_accesses if a.span.line == line]
+            part = sum(walk.span.line == line for walk in walks) / len(every)
+            own += part * len(sass.global_on(line))
+        blocks = [sass.flow.instructions_of(loop) for loop in sass.flow.loops]
+        walked = {i for walk in walks for i in sass.global_on(walk.span.line)}
+        around = {i for inside in blocks if walked & set(inside) for i in inside}
+        return own / max(sum(i in around for i in moves), 1)
 
     def _loaded_chunks(self) -> list[ArrayAccess]:
         """Reads `v[j]` in `for (j = start[row]; …; ++j)` where each thread has a row of its own, as in a "

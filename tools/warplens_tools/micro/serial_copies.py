@@ -50,11 +50,9 @@ import msgspec
 from warplens_tools.cuda.facts.host_copies import HostCopy, changed_names, host_copies, plain_stream
 from warplens_tools.cuda.facts.host_loops import HostLoop, launch_loop
 from warplens_tools.finding import Finding, Gain, RelatedSpan
+from warplens_tools.machine.launch_cost import LINK_BYTES_PER_SECOND
 from warplens_tools.machine.timeline_share import WORTH, host_transfers, share_observation, total_ns
 from warplens_tools.micro.base import MicroTool
-
-#: Bytes per second of one direction of the link: PCIe 4.0 x16 moves 25 GB/s of its 31.5 GB/s after protocol.
-LINK_BYTES_PER_SECOND = 25e9
 
 
 class SerialCopies(MicroTool):
@@ -119,7 +117,7 @@ class SerialCopies(MicroTool):
         return not words & changed_names(tree, loop) and "omp parallel" not in before
 
     def _finding(self, loop: HostLoop, copies: Sequence[HostCopy]) -> Iterator[Finding]:
-        gain = self._gain(copies)
+        gain = self._gain(loop, copies)
         if gain is not None and gain.estimate < 1.0 + WORTH:
             return
         first = copies[0]
@@ -150,9 +148,10 @@ class SerialCopies(MicroTool):
             related=(RelatedSpan(loop.span, "the loop"),),
         )
 
-    def _gain(self, copies: Sequence[HostCopy]) -> Gain | None:
-        """The sum of an iteration's parts over its longest part; None where only one of them is known."""
-        works = self.view.launching.duration
+    def _gain(self, loop: HostLoop, copies: Sequence[HostCopy]) -> Gain | None:
+        """The sum of an iteration's parts over its longest part, neither shorter than the host takes to ask for them;
+        None where only one of them is known."""
+        works, asked = self.view.launching.work_ns(loop), self.view.launching.host_ns(loop, len(copies))
         moved = {way: [c for c in copies if c.direction == way] for way in ("in", "out")}
         known = all(c.bytes is not None for c in copies)
         if known and works is not None:
@@ -160,7 +159,8 @@ class SerialCopies(MicroTool):
                 sum((c.bytes or 0) for c in group) / LINK_BYTES_PER_SECOND * 1e9 for group in moved.values()
             ]
             parts.append(works)
-            return Gain.of(sum(parts) / max(parts), float(len([p for p in parts if p])))
+            ratio = max(sum(parts), asked) / max(*parts, asked)
+            return Gain.of(ratio, max(ratio, float(len([p for p in parts if p > asked]))))
         if not (moved["in"] and moved["out"]):
             return None
         # Both directions: they overlap each other at the least; what the kernel takes is not known.

@@ -34,6 +34,7 @@ Matrix Multiplication Background", section "Wave Quantization".
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 
 from warplens_tools.evidence import Observation
@@ -43,6 +44,8 @@ from warplens_tools.micro.common.serial import judge_waves
 
 #: Units that a last wave with fewer SMs has for itself.
 _SHARED_BY_SMS = frozenset({"l2", "global atomics"})
+#: A loop in which the grid's blocks take turns: with few elements the last blocks have none.
+_DEALT = re.compile(r"\+=[^;{}]*\bgridDim\b")
 
 
 class WaveQuantization(MicroTool):
@@ -79,9 +82,11 @@ class WaveQuantization(MicroTool):
             return
         span = shape.site.grid_span if shape.site is not None else self.view.kernel.name_span
         rest = shape.blocks % at_once
+        dealt = _DEALT.search(self.view.body) is not None and self.view.launching.most_trips is None
         yield self.finding(
             span,
             confidence="medium",
+            missing=("how many elements the blocks deal out among them",) if dealt else (),
             message=(
                 f"{self.view.kernel.name} runs {waves:.2f} waves of {at_once} concurrent blocks on "
                 f"{self.gpu.name}: the tail "

@@ -95,8 +95,14 @@ def _copy(tree: SourceTree, call: HostCall) -> HostCopy | None:
         size=size,
         bytes=constants_of(tree).value(size, start),
         loop=loop,
-        moves=loop is not None and bool(changed_names(tree, loop) & set(re.findall(r"[A-Za-z_]\w*", host))),
+        moves=loop is not None and _moves(tree, loop, host),
     )
+
+
+def _moves(tree: SourceTree, loop: HostLoop, host: str) -> bool:
+    """Whether a pointer as written goes on with the loop; the address of a variable stays."""
+    stays = re.fullmatch(r"(?:\([\w\s*]+\)\s*)?&\s*\w+", host)
+    return not stays and bool(changed_names(tree, loop) & set(re.findall(r"[A-Za-z_]\w*", host)))
 
 
 def plain_stream(text: str) -> str:
@@ -116,18 +122,20 @@ def _offset(tree: SourceTree, span: Span, *, end: bool = False) -> int:
 
 
 def idle_waits(tree: SourceTree, loop: HostLoop) -> tuple[HostCall, ...]:
-    """The loop's waits for work of the same iteration.
+    """The loop's waits for work of the same iteration: copies that bring results, else calls that only wait.
 
     A wait for a stream or event that the loop takes in turn is for an older iteration; a copy of the part that
     the iteration worked on is work itself.
     """
     changed = changed_names(tree, loop)
-    return tuple(
+    found = tuple(
         wait
         for wait in loop.waits
         if not ((copy := copy_of(tree, wait)) is not None and copy.moves)
         and not (wait.name != "cudaMemcpy" and changed & set(re.findall(r"[A-Za-z_]\w*", wait.arguments)))
     )
+    # Nothing is gained by taking away a wait before one that must stay.
+    return tuple(wait for wait in found if wait.name == "cudaMemcpy") or found
 
 
 def launch_beside(tree: SourceTree, model: SourceModel, copy: HostCopy) -> LaunchSite | None:

@@ -21,6 +21,7 @@ _CLOCK = (
 )
 _CALL = re.compile(rf"\b(cuda[A-Z]\w*|{_CLOCK})\s*(?=\(|::)")
 _TIMING = frozenset({"cudaEventRecord", "cudaEventElapsedTime"})
+_RUNTIME = re.compile(r"\bcu(?:da)?[A-Z]\w*\s*\(")
 _WAITS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cudaThreadSynchronize")
 _GUARDS = frozenset({"if_statement", "else_clause"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -28,6 +29,13 @@ _CHANGED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:[-+*/]?=(?!=)|\+\+|--)|(?:\+\+|--)
 _RANGED = re.compile(r"\bfor\s*\([^;()]*?([A-Za-z_]\w*)\s*:[^:]")
 _IF = re.compile(r"\bif\b")
 _PAREN = re.compile(r"[()]")
+#: Calls that an iteration makes in next to no time: of the toolkit, of a container or a pair of values, of what only
+#: prints or ends the program. A loop of the host's own, or any other call, may take longer than the device.
+_BRIEF = re.compile(
+    r"(?:std::)?(?:swap|exchange|min|max|abs|fabsf?|ceilf?|floorf?|sqrtf?|move|printf|fprintf|puts|fflush|exit|assert"
+    r"|dim3|cu[A-Z]\w*|cuda\w*|cublas\w*|cusparse\w*|cusolver\w*|cufft\w*|curand\w*|nccl\w*|nvtx\w*|thrust::\w+"
+    r"|cub::.*|cooperative_groups::.*)|.*(?:\.|->)(?:data|size|begin|end|get|empty|front|back|c_str|push_back)"
+)
 _COUNTED = re.compile(r"=\s*0\s*;\s*\w+\s*<\s*(\w+)\s*;")
 
 
@@ -38,6 +46,10 @@ class HostCall(msgspec.Struct, frozen=True):
     #: The call with its arguments.
     span: Span
     arguments: str
+
+
+def _is_result(call: HostCall) -> bool:
+    return call.name == "cudaMemcpy" and "DeviceToHost" in call.arguments
 
 
 class HostLoop(msgspec.Struct, frozen=True):
@@ -54,6 +66,8 @@ class HostLoop(msgspec.Struct, frozen=True):
     captured: bool
     #: What the loop's header compares its counter from 0 with; "" where it has another form.
     bound: str
+    #: The host does work of its own in an iteration, or calls what may: how long one takes is then not known.
+    works: bool = False
 
     @property
     def timed(self) -> bool:
@@ -62,9 +76,8 @@ class HostLoop(msgspec.Struct, frozen=True):
 
     @property
     def waits(self) -> tuple[HostCall, ...]:
-        """Calls that make the host wait for the device: explicit ones, else copies to the host."""
-        copies = tuple(c for c in self.named("cudaMemcpy") if "DeviceToHost" in c.arguments)
-        return self.named(*_WAITS) or copies
+        """Calls that make the host wait for the device: those that do nothing else, and copies to the host."""
+        return tuple(c for c in self.calls if c.name in _WAITS or _is_result(c))
 
     def named(self, *names: str) -> tuple[HostCall, ...]:
         """Calls of these names, in text order."""
@@ -224,7 +237,35 @@ def _read(
         launches=tree.code_of(launched if launched is not None else loop).count("<<<"),
         captured="cudaStreamBeginCapture" in tree.code_of(_function(loop)),
         bound=counted[1] if counted else "",
+        works=_works(tree, loop, own_name=_name_of(tree, launched) if launched is not None else ""),
     )
+
+
+def _works(tree: SourceTree, loop: Node, own_name: str) -> bool:
+    """Whether a loop holds one that asks the device for nothing, or calls what neither does that nor is brief."""
+    for node in walk(loop):
+        if node.type in LOOPS and node.id != loop.id and not _asks(tree.code_of(node)):
+            return True
+        called = node.child_by_field_name("function") if node.type == "call_expression" else None
+        if called is None or any(child.type == "kernel_call_syntax" for child in node.children):
+            continue
+        name = "".join(tree.code_of(called).split())
+        if name != own_name and not (_BRIEF.fullmatch(name) or _asks_inside(tree, name)):
+            return True
+    return False
+
+
+def _asks(code: str) -> bool:
+    return "<<<" in code or _RUNTIME.search(code) is not None
+
+
+def _asks_inside(tree: SourceTree, name: str) -> bool:
+    """Whether a macro, or a function of the file, asks the device for something."""
+    macro = tree.macros.get(name)
+    if macro is not None:
+        return True  # What stands in its arguments is seen by itself.
+    bodies = [tree.code_of(f) for f in directly_called(tree, f"{name}(")]
+    return bool(bodies) and all(map(_asks, bodies))
 
 
 def _looped_calls(tree: SourceTree, loop: Node) -> tuple[HostCall, ...]:

@@ -2,8 +2,8 @@
 """Integers and `dim3` values that the file itself fixes.
 
 A name has a value where every definition that could be meant gives the same one: an object-like
-macro, a `const`/`constexpr` integer, an enumerator, or a host variable that is set once. Otherwise it
-has none.
+macro, a `const`/`constexpr` integer, an enumerator, or a local variable by what it was set to last.
+Otherwise it has none.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from warplens_tools.cuda.syntax.functions import Function, functions_of
 from warplens_tools.cuda.syntax.lexical import matching, split_arguments
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.bindings import Binding, Scopes, find_bindings
-from warplens_tools.cuda.values.extents import member_values
 from warplens_tools.cuda.values.layouts import Layouts
+from warplens_tools.cuda.values.reaching import reaching
 from warplens_tools.cuda.values.writes import is_set_once
 from warplens_tools.lazily import cached_property
 
@@ -68,8 +68,9 @@ class Constants:
         #: Of functions by where their parameters begin: the only one of their calls that is looked at.
         self._calls: dict[int, int] = {}
 
-    def value(self, text: str, at: int, depth: int = 0) -> int | None:
-        """The integer value of an expression that stands at offset `at`, or None."""
+    def value(self, text: str, at: int, depth: int = 0, *, real: bool = False) -> int | None:
+        """The integer value of an expression that stands at offset `at`, or None; with `real`, of a floating one what
+        its conversion to an integer leaves."""
         text = text.strip()
         if text.isdigit() and (len(text) == 1 or text[0] != "0"):
             return int(text) if len(text) < 10 else None
@@ -80,6 +81,7 @@ class Constants:
             expanded,
             lambda name: self._name(name, at, depth + 1),
             lambda name, arguments: self._call(name, arguments, at, depth + 1),
+            real=real,
         )
 
     def dim3(self, text: str, at: int, depth: int = 0) -> Dim3:
@@ -87,11 +89,11 @@ class Constants:
         text = (self.tree.macros.expand(text) or "").strip() if depth < _MAX_DEPTH else ""
         arguments = _dim3_arguments(text)
         if arguments is not None:
-            values = [self.value(a, at, depth + 1) for a in arguments[:3]]
+            values = [self.value(a, at, depth + 1, real=True) for a in arguments[:3]]
             return (*values, *(1,) * (3 - len(values)))  # type: ignore[return-value]
         if _NAME.fullmatch(text):
             return self._dim3_name(text, at, depth + 1)
-        value = self.value(text, at, depth + 1)
+        value = self.value(text, at, depth + 1, real=True)
         is_scalar = value is not None or re.search(r"[-+*/%]|<<|>>", text)
         return (value, 1, 1) if is_scalar else UNKNOWN_DIM3
 
@@ -106,25 +108,24 @@ class Constants:
             passed = {self.dim3(self.tree.code_of(n), n.start_byte, depth) for n in self.arguments(binding)}
             return passed.pop() if len(passed) == 1 else UNKNOWN_DIM3
         if binding.kind == "dim3":
-            return self._dim3_variable(binding, at, depth)
+            if not is_set_once(self.tree, binding):
+                return self._dim3_set(binding, at, depth)
+            return self.dim3(binding.value, binding.value_at, depth) if binding.value else UNKNOWN_DIM3
         value = self._name(name, at, depth)
         return (value, 1, 1) if binding.kind in (*_INTEGERS, "parameter") else UNKNOWN_DIM3
 
-    def _dim3_variable(self, binding: Binding, at: int, depth: int) -> Dim3:
-        """A `dim3` that is set once, or extent by extent: `block.x = 16;`."""
-        fixed = is_set_once(self.tree, binding)
-        if not binding.value and fixed:
-            return UNKNOWN_DIM3
-        first = self.dim3(binding.value, binding.value_at, depth) if binding.value else (1, 1, 1)
-        if fixed:
-            return first
-        extents = member_values(self.tree, binding, at)
-        if extents is None:
-            return UNKNOWN_DIM3
-        x, y, z = (
-            before if set_ is None else self.value(set_.text, set_.at, depth + 1)
-            for before, set_ in zip(first, extents, strict=True)
-        )
+    def _dim3_set(self, binding: Binding, at: int, depth: int) -> Dim3:
+        """Extents of a `dim3` that is set again, each by what it was set to last before `at`."""
+        found: list[int | None] = []
+        for index, axis in enumerate("xyz"):
+            last = reaching(self.tree, binding, at, axis)
+            if last is None:
+                found.append(None)
+            elif last.member:
+                found.append(self.value(last.text, last.at, depth + 1, real=True))
+            else:
+                found.append(self.dim3(last.text, last.at, depth + 1)[index])
+        x, y, z = found
         return x, y, z
 
     def binding(self, name: str, at: int) -> Binding | None:
@@ -151,11 +152,12 @@ class Constants:
             found = self.binding(name, at)
             if found is not None and found.kind == "parameter":
                 return self._passed(found, depth)
-            if found is None or found.value is None or found.kind not in _INTEGERS:
+            if found is None or found.kind not in _INTEGERS:
                 return None
             if found.kind == "plain" and not is_set_once(self.tree, found):
-                return None
-            return self.value(found.value, found.value_at, depth)
+                last = reaching(self.tree, found, at)
+                return self.value(last.text, last.at, depth, real=True) if last else None
+            return self.value(found.value, found.value_at, depth, real=True) if found.value else None
         return self.outer[0]._name(name, self.outer[1], depth) if self.outer else self._used(name, at, depth)
 
     def _passed(self, parameter: Binding, depth: int) -> int | None:

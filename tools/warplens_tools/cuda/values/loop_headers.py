@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 from tree_sitter import Node
@@ -42,11 +43,12 @@ class Loop(msgspec.Struct, frozen=True):
     trips: int | None = None
 
 
-def iterations(loop: Loop) -> int | None:
-    """How often a loop runs, where its first value, step and bound are constant; None otherwise."""
-    first = loop.first.value if loop.first else None
-    bound = loop.bound.value if loop.bound else None
-    step = loop.step.value if loop.step else None
+def iterations(loop: Loop, known: Mapping[str, int] | None = None) -> int | None:
+    """How often a loop runs, where its first value, step and bound are constant or follow from `known` symbols; None
+    otherwise."""
+    first, bound, step = (
+        form.evaluate(known or {}) if form else None for form in (loop.first, loop.bound, loop.step)
+    )
     if first is None or bound is None or step is None:
         return None
     if loop.comparison in ("<", "<=") and step > 0:
