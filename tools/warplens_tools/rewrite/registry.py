@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from warplens_tools.rewrite import (
     array_in_registers,
+    axes_in_order,
     axes_in_vectors,
     block_per_row,
     block_row_kept,
@@ -29,6 +30,7 @@ from warplens_tools.rewrite import (
     loop_into_tiles,
     march_outputs,
     online_softmax,
+    ordered_tile,
     outputs_in_patches,
     pad_shared_tile,
     pairs_in_tiles,
@@ -89,6 +91,7 @@ REWRITES: tuple[Rewrite, ...] = (
     outputs_in_patches.REWRITE,
     axes_in_vectors.REWRITE,
     turned_tile.REWRITE,
+    ordered_tile.REWRITE,
     loop_into_tiles.REWRITE,
     sum_kept_tile.REWRITE,
     pairs_in_tiles.REWRITE,
@@ -160,6 +163,7 @@ REWRITES: tuple[Rewrite, ...] = (
     fold_groups_once.REWRITE,
     hold_row.REWRITE,
     index_into_axes.REWRITE,
+    axes_in_order.REWRITE,
     online_softmax.REWRITE,
 )
 

@@ -154,7 +154,12 @@ def _with_axis(view: View, outputs: Outputs, channel: _Channel) -> Outputs:
         if name in _reached(view, other.value, rests) or _mentions(view, channel, other):
             rests[other.name] = rests.get(other.name, frozenset()) | {name}
     declared = tuple(d for d in outputs.declared if d.name != name)
-    return msgspec.structs.replace(outputs, axes=(*outputs.axes, axis), declared=declared, rests=rests)
+    uniform = tuple(c for c in outputs.uniform if squeezed(c) != squeezed(f"{name} < {channel.limit}"))
+    if any(re.search(rf"\b{name}\b", condition) for condition in uniform):
+        raise Refused("a condition chooses channels")
+    return msgspec.structs.replace(
+        outputs, axes=(*outputs.axes, axis), declared=declared, rests=rests, uniform=uniform
+    )
 
 
 def _is(one: Declared, other: Declared | None) -> bool:

@@ -43,6 +43,29 @@ def host_text(view: View, launches: Launches, launch: Launch, expression: str, d
     return text if _ATOM.fullmatch(text) else f"({text})" if re.search(r"[-+?<>|&^]", text) else text
 
 
+def kernel_text(view: View, launch: Launch, expression: str) -> str:
+    """An expression of the host's at a launch, as the kernel would say it, by its parameters and the file's constants.
+
+    Raises:
+        Refused: it holds what the kernel is not given.
+    """
+    given = {
+        argument.strip(): parameter.name
+        for parameter, argument in zip(view.kernel.parameters, launch.site.arguments, strict=False)
+        if not parameter.pointer
+    }
+    if expression.strip() in given:
+        return given[expression.strip()]
+    if re.search(r"[A-Za-z_]\w*\s*[(.]|->|::", expression):
+        raise Refused("nothing says up to where its outputs go")
+    known: dict[str, str] = {}
+    for name in set(WORD.findall(expression)):
+        if name not in given and not _is_constant(view, name):
+            raise Refused("nothing says up to where its outputs go")
+        known[name] = given.get(name, name)
+    return renamed(expression, known)
+
+
 def _worked_out(view: View, name: str) -> str | None:
     """What a variable at the top of the kernel is initialised with, once and for all; None for any other name."""
     for node in statements(view.body):
