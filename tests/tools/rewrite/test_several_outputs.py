@@ -190,3 +190,34 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_other_loops_are_left_alone(name: str) -> None:
     assert rewritten("several-outputs", REFUSED[name])[0].refused
+
+
+BATCHED = """
+__global__ void batched(const float* A, const float* B, float* C, int n) {
+  int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+  if (row >= n || col >= n) return;
+  A += blockIdx.z * n * n;
+  B += blockIdx.z * n * n;
+  C += blockIdx.z * n * n;
+  float sum = 0.0f;
+  for (int k = 0; k < n; ++k) sum += A[row * n + k] * B[k * n + col];
+  C[row * n + col] = sum;
+}
+"""
+RUN_BATCHED = (
+    "  int b = atoi(argv[1]), n = atoi(argv[2]);\n"
+    "  Device<float> x(b * n * n), y(b * n * n, 2), z(b * n * n, 3);\n"
+    "  batched<<<dim3((n + 15) / 16, (n + 15) / 16, b), dim3(16, 16)>>>(x, y, z, n); z.show();"
+)
+
+
+def test_a_pointer_goes_to_its_problem_once() -> None:
+    after = holds("several-outputs", program(BATCHED, RUN_BATCHED), (3, 21))
+    assert after.count("A += blockIdx.z * n * n;") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("A += blockIdx.z * n * n;", "A += row;"), ("sum += A", "A += 0, sum += A")]
+)
+def test_a_pointer_that_moves_otherwise_is_left_alone(old: str, new: str) -> None:
+    assert "given" in rewritten("several-outputs", program(BATCHED.replace(old, new), RUN_BATCHED))[0].refused

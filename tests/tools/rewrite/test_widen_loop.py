@@ -124,6 +124,9 @@ REFUSED = {
     ),
     "left early": ROWS.replace("sum += row[j]", "if (row[j] < 0) break; sum += row[j]"),
     "columns": ROWS.replace("row[j]", "row[j * cols]"),
+    "an array of the thread's own": ROWS.replace("float sum", "float kept[4] = {}; float sum").replace(
+        "sum += row[j]", "kept[j / 32] += row[j]; sum += kept[j / 32]"
+    ),
     "a barrier": ROWS.replace("sum += row[j]", "sum += row[j]; __syncthreads()"),
 }
 

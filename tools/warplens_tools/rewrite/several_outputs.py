@@ -146,6 +146,20 @@ class OutputsWriter:
         ):
             raise Refused("the work shares memory with other threads")
 
+    def _moves(self, node: Node) -> bool:
+        """Whether a statement changes a parameter for all outputs alike: `A += batch * rows * columns;`.
+
+        Raises:
+            Refused: it does so for each output in another way, or in each step of a loop.
+        """
+        changed = {name for name, place in assigned(node, self.view) if place.type == "identifier"}
+        alike = self.axis.name not in self.outputs.resting(self.view.names(node))
+        if changed & self.view.parameters and not (
+            alike and node.type == "expression_statement" and len(changed) == 1
+        ):
+            raise Refused("the work changes what the kernel is given")
+        return bool(changed & self.view.parameters)
+
     def _states(self) -> list[Declared]:
         changed = {name for w in self.outputs.work for name, _ in assigned(w, self.view)}
         if self.axis.name in changed:
@@ -163,7 +177,9 @@ class OutputsWriter:
         late = {d.name for d in self.late}
         lines = [self._top(), self._first(), *(self._state(s) for s in self.states if s.name not in late)]
         for node in self.outputs.work:
-            if node.type == "declaration":
+            if self._moves(node):
+                lines.append(self.style.code(view.written(node)))
+            elif node.type == "declaration":
                 lines += [self._state(d) for d in self.late if d.statement.id == node.id]
             elif node.type == "for_statement" and not stores(view, node):
                 lines.append(self._nest(node, _Carried()))

@@ -86,6 +86,9 @@ def _apply(view: View, target: Target) -> RewriteResult:
 
 def _read(view: View, loop: Node) -> tuple[Work, tuple[Array, ...]]:
     work = _work(view, loop)
+    own = (e for e in view.elements(loop) if view.space(e) == "local")
+    if any(work.name in view.names(element) for element in own):
+        raise Refused("a thread keeps elements of the loop in an array of its own, by their number")
     return work, read_arrays(view, work)
 
 
