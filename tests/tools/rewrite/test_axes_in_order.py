@@ -113,3 +113,32 @@ def test_what_numbers_threads_otherwise_is_left_alone(old: str, new: str, said: 
 def test_a_kernel_in_order_is_left_alone() -> None:
     ordered = SKINNY.replace("blockIdx.y;", "blockIdx.y * blockDim.y + threadIdx.y;")
     assert "already" in rewritten("axes-in-order", program(ordered, RUN_SKINNY))[0].refused
+
+
+POINTWISE = """
+__global__ void pointwise(const float* x, const float* w, const float* bias, float* y, int C, int K, int HW) {
+  int p = blockIdx.x * blockDim.x + threadIdx.x;
+  int k = blockIdx.y, n = blockIdx.z;
+  if (p >= HW) return;
+  float acc = bias[k];
+  for (int c = 0; c < C; ++c) acc += w[k * C + c] * x[(n * C + c) * HW + p];
+  y[(n * K + k) * HW + p] = fmaxf(acc, 0.f);
+}
+"""
+RUN_POINTWISE = (
+    SIZES
+    + "  Device<float> x(3 * B * M), w(B * N, 2), b(N, 3), y(3 * N * M, 4); dim3 g((M + 127) / 128, N, 3);\n"
+    "  pointwise<<<g, 128>>>(x, w, b, y, B, N, M); y.show();"
+)
+
+
+@pytest.mark.parametrize("slug", ["ordered-tile", "several-channels"])
+def test_of_two_numbers_of_blocks_the_one_is_taken_that_shares_no_operand_with_the_columns(slug: str) -> None:
+    after = holds(slug, program(POINTWISE, RUN_POINTWISE), (5, 150, 37))
+    assert "n = blockIdx.z;" in after
+
+
+def test_a_variable_of_the_host_is_no_word_of_the_kernel() -> None:
+    run = "  int ROWS = atoi(argv[1]); Device<float> x(ROWS * 20), w(20 * 32, 2), y(ROWS * 32, 3);\n"
+    main = run + "  product<float><<<ROWS, 32>>>(x, w, y, 32); y.show();"
+    assert "up to where" in rewritten("axes-in-order", program(ROWS, main))[0].refused

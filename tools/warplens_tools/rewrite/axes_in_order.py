@@ -71,6 +71,7 @@ from warplens_tools.rewrite.common.reading import (
     shares_memory,
     squeezed,
     statements,
+    stores,
 )
 from warplens_tools.rewrite.common.sizes import kernel_text
 from warplens_tools.rewrite.common.statements import KernelEdits
@@ -183,16 +184,28 @@ class _Order:
             raise Refused("each axis is numbered by its own blocks and threads already")
         return axis
 
-    def _shared(self, number: _Number) -> int:
-        """How many arrays rest on a number of blocks: all on that of a problem, fewer on that of a row."""
-        view, names = self.view, {number.declared.name}
+    def _shared(self, number: _Number) -> tuple[int, int]:
+        """How many elements that are read rest on a number of blocks and on that of threads, and how many arrays on
+        the former: a row's has no operand in common with the columns, a problem's has all.
+        """
+        view = self.view
+        threads = next(n.declared.name for n in self.numbers if n.threads == "x")
+        mine, others = self._resting(number.declared.name), self._resting(threads)
+        written = {e.id for e in stores(view, view.body)}
+        found = [e for e in view.elements(view.body) if view.names(e) & mine]
+        both = [e for e in found if e.id not in written and view.names(e) & others]
+        return len(both), len({view.array(e) for e in found})
+
+    def _resting(self, name: str) -> set[str]:
+        """The variables that a number goes into at the top of the kernel."""
+        view, names = self.view, {name}
         for statement in self.top:
             if statement.type == "declaration":
                 found = plainly_declared_in(view, statement)
                 names |= {d.name for d in found if d.value is not None and view.names(d.value) & names}
             elif statement.type == "expression_statement" and view.names(statement) & names:
                 names |= {name for name, place in assigned(statement, view) if place.type == "identifier"}
-        return len({view.array(e) for e in view.elements(view.body) if view.names(e) & names})
+        return names
 
     def _row(self, axis: dict[str, str]) -> _Number | None:
         """The number of blocks alone that becomes one of blocks and threads along y."""

@@ -122,22 +122,20 @@ def _channel(view: View, launches: Launches, outputs: Outputs) -> _Channel:
                     return _Channel(one, letter, found[2], found[1], rests[0])
         for one in outputs.declared:
             divided = any(re.search(rf"\b{one.name}\b[/%]", code) for code in named.values())
-            if named.get(one.name) == index and not divided:
-                return _Channel(one, letter, _extent(view, launches, letter))
-    raise Refused("no index of the block numbers channels")
+            if named.get(one.name) == index and not divided and (limit := _extent(view, launches, letter)):
+                return _Channel(one, letter, limit)
+    raise Refused("no index of the block numbers channels, or nothing says how many there are")
 
 
 def _extent(view: View, launches: Launches, letter: str) -> str:
-    """The parameter that every launch has as its grid's extent along an axis."""
+    """The parameter that every launch has as its grid's extent along an axis; "" for none."""
     found: set[str] = set()
     for launch in launches.read():
         extent = launch.grid.axis("xyz".index(letter)).strip()
         given = zip(view.kernel.parameters, launch.site.arguments, strict=False)
         names = [p.name for p, argument in given if argument.strip() == extent and not p.pointer]
         found.add(names[0] if names else "")
-    if len(found) != 1 or "" in found:
-        raise Refused("nothing says how many channels there are")
-    return found.pop()
+    return found.pop() if len(found) == 1 else ""
 
 
 def _with_axis(view: View, outputs: Outputs, channel: _Channel) -> Outputs:

@@ -60,7 +60,8 @@ def kernel_text(view: View, launch: Launch, expression: str) -> str:
         raise Refused("nothing says up to where its outputs go")
     known: dict[str, str] = {}
     for name in set(WORD.findall(expression)):
-        if name not in given and not _is_constant(view, name):
+        named = any(c.name == name for c in view.model.constants) or view.file.macros.get(name) is not None
+        if name not in given and not named:
             raise Refused("nothing says up to where its outputs go")
         known[name] = given.get(name, name)
     return renamed(expression, known)
