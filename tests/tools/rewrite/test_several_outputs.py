@@ -222,6 +222,8 @@ def test_a_pointer_that_moves_in_each_step_is_left_alone() -> None:
 
 
 def test_a_pointer_that_goes_to_its_own_output_is_right() -> None:
-    own = BATCHED.replace("A += blockIdx.z * n * n;", "A += (size_t)row * n;").replace("A[row * n + k]", "A[k]")
+    own = BATCHED.replace("A += blockIdx.z * n * n;", "A += (size_t)row * n;").replace(
+        "A[row * n + k]", "A[k]"
+    )
     after = holds("several-outputs", program(own, RUN_BATCHED), (1, 21))
     assert "float sum[kOutputs]" in after

@@ -45,6 +45,18 @@ __global__ void bias(T* out, const T* in, const T* b, int rows, int cols) {
         N + "  Device<float> x(n * 3 + 8), y(n * 3 + 8, 2), b(3, 4);\n"
         "  bias<float><<<2, 64>>>(y, x + o, b, n, 3); y.show();",
     ),
+    "a type that launches leave to deduction, up to the last": (
+        """
+template <typename scalar_t>
+__global__ void lower(scalar_t* out, const scalar_t* in, int cols) {
+  const int row = blockIdx.x;
+  for (int j = threadIdx.x; j <= row; j += blockDim.x) out[row * cols + j] = in[row * cols + j];
+}
+""",
+        N
+        + "  __nv_bfloat16 *to, *from; Device<__nv_bfloat16> x(n * 9 + 8), y(n * 9 + 8, 2); to = y, from = x + o;\n"
+        "  lower<<<n < 9 ? n : 9, 32>>>(to, from, n); y.show();",
+    ),
     "the grid, bfloat16": (
         """
 __global__ void add(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* c, int n) {

@@ -68,6 +68,8 @@ from warplens_tools.rewrite.common.vectors import CAVEAT, Array, Work, read_arra
 from warplens_tools.rewrite.common.widened import widened
 
 _SUMS = "; sums are added up in another order"
+#: A bound that one may add to as it is written.
+_SUM = re.compile(r"[\w\s.*+()-]+")
 #: What tells a block, or a row of its threads, from the next; `blockDim.x` alone is where all of them begin.
 _NUMBERED = re.compile(r"\bblockIdx\b|\bthreadIdx\.[yz]")
 
@@ -99,7 +101,12 @@ def _work(view: View, loop: Node) -> Work:
         Refused: it does not deal neighbouring elements out to neighbouring threads.
     """
     known, initial = view.forms.loop(loop), loop.child_by_field_name("initializer")
-    if initial is None or initial.type != "declaration" or known.comparison != "<" or known.origin is None:
+    if (
+        initial is None
+        or initial.type != "declaration"
+        or known.comparison not in ("<", "<=")
+        or known.origin is None
+    ):
         raise Refused("no loop strides over data by the number of its threads")
     step, update = known.step, loop.child_by_field_name("update")
     if step is None or step.value == 1 or update is None or operator_of(update) != "+=":
@@ -113,7 +120,7 @@ def _work(view: View, loop: Node) -> Work:
     return Work(
         name=declared[0].name,
         type=declared[0].type,
-        limit=view.written(bound),
+        limit=_end(view, bound, known.comparison),
         statements=tuple(statements(field(loop, "body"))),
         base=view.written(base) if base is not None else "",
         first=view.written(first),
@@ -122,6 +129,20 @@ def _work(view: View, loop: Node) -> Work:
         stride=step,
         begun=begun.constant if begun is not None else 0,
     )
+
+
+def _end(view: View, bound: Node, comparison: str) -> str:
+    """The first value that the loop does not reach: `t + 1` of `j <= t`.
+
+    Raises:
+        Refused: what would have to be added to is no sum.
+    """
+    written = view.written(bound)
+    if comparison == "<":
+        return written
+    if not _SUM.fullmatch(written):
+        raise Refused("the loop's last value is not written as a sum")
+    return f"{written} + 1"
 
 
 def _start(view: View, node: Node) -> tuple[Node | None, Node]:

@@ -18,6 +18,7 @@ from warplens_tools.cuda.values.pointers import Pointer, PointerReader
 from warplens_tools.lazily import cached_property
 from warplens_tools.rewrite.base import Apply, Refused, RewriteResult, Target
 from warplens_tools.rewrite.common import refusal
+from warplens_tools.rewrite.common.deduced import deduced_type
 from warplens_tools.rewrite.common.refusal import expanded_kernel
 from warplens_tools.text import SourceText, Span
 
@@ -43,10 +44,12 @@ def refusing(read: Reading) -> Apply:
     return apply
 
 
-def concrete_type(model: SourceModel, kernel: Kernel, tree: SourceTree, written: str) -> str:
+def concrete_type(
+    model: SourceModel, kernel: Kernel, tree: SourceTree, file: SourceTree, written: str
+) -> str:
     """The type that a template's parameter stands for in every launch, or another name for a type; else `written`.
 
-    "" where launches differ.
+    "" where launches differ. `tree` has the kernel's macros expanded, `file` is as the user wrote it.
     """
     names = kernel.template_parameters
     layouts = layouts_of(tree)
@@ -55,7 +58,12 @@ def concrete_type(model: SourceModel, kernel: Kernel, tree: SourceTree, written:
         return plain
     place = names.index(plain)
     sites = model.launches_of(kernel)
-    given = {s.template_arguments[place] if place < len(s.template_arguments) else "" for s in sites}
+    given = {
+        s.template_arguments[place]
+        if place < len(s.template_arguments)
+        else deduced_type(file, kernel, s, plain)
+        for s in sites
+    }
     return layouts.plain(given.pop()) if len(given) == 1 else ""
 
 
@@ -150,7 +158,7 @@ class View:
 
     def concrete(self, element_type: str) -> str:
         """As `concrete_type`."""
-        return concrete_type(self.model, self.kernel, self.tree, element_type)
+        return concrete_type(self.model, self.kernel, self.tree, self.file, element_type)
 
     def space(self, node: Node) -> str:
         """The memory space that an access goes to."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.tree import parse_tree, walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.column_blocks import walks_columns
@@ -201,7 +201,7 @@ def _type(found: Opened, fold: Fold) -> str:
         node = node.parent
     kind = node.child_by_field_name("type") if node is not None else None
     written = " ".join(found.reader.tree.code_of(kind).split()) if kind is not None else ""
-    concrete = concrete_type(found.model, found.kernel, found.reader.tree, written)
+    concrete = concrete_type(found.model, found.kernel, found.reader.tree, parse_tree(found.text), written)
     integer = integer_type(concrete) if concrete else None
     if concrete not in _FLOATING and (integer is None or integer.bytes not in _EXCHANGED):
         raise Refused(f"the type of {fold.place} is not known to be a number's")
