@@ -164,9 +164,19 @@ class Launches:
         known = [shape for shape in found if shape is not None]
         return max(known, key=lambda s: s.warps) if known and len(known) == len(found) else None
 
+    @cached_property
+    def untold(self) -> Geometry | None:
+        """The largest launch of a run without arguments; None where any site's does not follow, or all follow from
+        constants alone."""
+        found = [_of_site(s) or (_of_site(s, s.untold) if s.untold is not None else None) for s in self.sites]
+        known = [shape for shape in found if shape is not None]
+        hang = any(s.untold is not None for s in self.sites)
+        return max(known, key=lambda s: s.warps) if hang and len(known) == len(found) else None
 
-def _of_site(site: LaunchSite) -> Geometry | None:
-    blocks, threads = _product(site.grid_value), _product(site.block_value)
+
+def _of_site(site: LaunchSite, extents: tuple[Dim3, Dim3] | None = None) -> Geometry | None:
+    grid, block = extents or (site.grid_value, site.block_value)
+    blocks, threads = _product(grid), _product(block)
     if not blocks or not threads:
         return None
     place = f"{PurePath(site.path).name}:{site.span.line}" if site.path else ""

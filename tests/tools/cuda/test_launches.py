@@ -67,6 +67,15 @@ CASES: dict[str, dict[str, Any]] = {
     "int n = 300; dim3 grid((n - 1) / 256.0 + 1); plain<<<grid, kBlock>>>(a, n);": {"grid_value": (2, 1, 1)},
     "int n; n = 64; plain<<<n, 32>>>(a, n); other(&n);": {"grid_value": (64, 1, 1)},
     "int n = 4; other(&n); plain<<<n, 32>>>(a, n);": {"grid_value": (None, 1, 1)},
+    "dim3 g(3); for (int i = 0; i < m; ++i) { g = dim3(5, 2); plain<<<g, 8>>>(a, 1); }": {
+        "grid_value": (5, 2, 1)
+    },
+    "cudaStream_t stream; int n = 64; plain<<<n, 2, 0, stream>>>(n, 3);": {"grid_value": (64, 1, 1)},
+    "int n = 300; if (argc > 1) n = atoi(argv[1]); plain<<<n, 8>>>(a, n);": {
+        "grid_value": (None, 1, 1),
+        "untold": ((300, 1, 1), (8, 1, 1)),
+    },
+    "int n = 300; if (argc > 1) n = atoi(argv[1]); n *= m; plain<<<n, 8>>>(a, n);": {"untold": None},
     "int n = 1 << 20; plain<<<(n + 255) / 256, kBlock>>>(a, n);": {"grid_value": (4096, 1, 1)},
     "int n = 1 << 20; n /= 2; plain<<<(n + 255) / 256, kBlock>>>(a, n);": {"grid_value": (None, 1, 1)},
     "int n = 64; read(&n); plain<<<n, 32>>>(a, n);": {"grid_value": (None, 1, 1)},

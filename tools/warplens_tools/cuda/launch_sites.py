@@ -15,7 +15,7 @@ from warplens_tools.cuda.syntax.definitions import digest
 from warplens_tools.cuda.syntax.functions import plain_name, scope_names
 from warplens_tools.cuda.syntax.lexical import split_arguments
 from warplens_tools.cuda.syntax.tree import LOOPS, Leaf, SourceTree, parse_expansion
-from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Constants
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Constants, Dim3
 from warplens_tools.cuda.values.kernel_names import KernelNames, Named
 from warplens_tools.text import Span
 
@@ -143,7 +143,7 @@ def _site(
 ) -> LaunchSite:
     constants = kernel.constants
     grid, block, shared, stream = parts
-    return LaunchSite(
+    site = LaunchSite(
         kernel_name=kernel.name,
         template_arguments=kernel.template_arguments,
         grid=grid.text,
@@ -160,6 +160,16 @@ def _site(
         host_function=_host_function(tree, call),
         loop_depth=_loop_depth(call),
     )
+    return msgspec.structs.replace(site, untold=_untold(site, constants, grid, block))
+
+
+def _untold(site: LaunchSite, constants: Constants, grid: _Part, block: _Part) -> tuple[Dim3, Dim3] | None:
+    """`LaunchSite.untold`: both extents wholly known in a run without arguments, and not otherwise."""
+    if None not in (*site.grid_value, *site.block_value) or not (grid.code and block.code):
+        return None
+    given = constants.untold()
+    found = given.dim3(grid.code, grid.at), given.dim3(block.code, block.at)
+    return found if None not in (*found[0], *found[1]) else None
 
 
 def _host_function(tree: SourceTree, call: Node) -> str:

@@ -133,6 +133,10 @@ class LaunchSite(msgspec.Struct, frozen=True):
     path: str = ""
     #: What the arguments come to, None each where that is not known; empty where the model's own text tells.
     argument_values: tuple[int | None, ...] = ()
+    #: As `grid_value` and `block_value` in a run of the program without arguments, where they hang on those; else None.
+    untold: (
+        tuple[tuple[int | None, int | None, int | None], tuple[int | None, int | None, int | None]] | None
+    ) = None
 
     def moved(self, lines: int) -> LaunchSite:
         """The same so many lines further down."""

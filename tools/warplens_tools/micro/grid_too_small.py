@@ -25,10 +25,10 @@ card's warp slots stayed empty, and the busiest unit: they confirm the finding, 
 **Threshold.** Fewer blocks than SMs, or at most one warp per scheduler; or, whatever the occupancy, half of the
 warps that the card could hold and a gain of 1.3 for its loads in flight by the bounded model. Information where
 neither a measurement nor the text says that there is more work than the launch has threads for: threads with elements
-of their own, or a count of elements that only the caller knows. A block for each of a count that the text does not
-tell is information where loops nest in the kernel, a hint where it has loops; a thread for each where loops that load
-nest. The second stage of a reduction (one
-block that takes the number of blocks of another launch) is left alone.
+of their own, or a count of elements that only the caller knows; and where the grid is that of a run without
+arguments, which may be told another size. A block for each of a count that the text does not tell is information where
+loops nest in the kernel, a hint where it has loops; a thread for each where loops that load nest. The second stage of
+a reduction (one block that takes the number of blocks of another launch) is left alone.
 
 **References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics"; CUDA C++ Programming Guide,
 "Maximize Utilization".
@@ -83,7 +83,7 @@ class GridTooSmall(MicroTool):
         shape = self.view.shape
         sms = self.gpu.multiprocessors
         if shape is None:
-            yield from list(self._per_item()) or self._per_thread()
+            yield from list(self._untold()) or list(self._per_item()) or self._per_thread()
             return
         if shape.blocks >= sms and shape.warps > self.gpu.schedulers:
             yield from self._thin(shape)
@@ -111,6 +111,27 @@ class GridTooSmall(MicroTool):
             ),
             evidence=shape.observations(self.gpu),
             gain=None if unsure else gain,
+        )
+
+    def _untold(self) -> Iterator[Finding]:
+        """A launch that leaves SMs idle at the sizes that the program has unless it is told others."""
+        shape = self.view.launches.untold
+        if shape is None or not self.view.runs_long or self._is_second_stage(shape):
+            return
+        idle = shape.blocks < self.gpu.multiprocessors or shape.warps <= self.gpu.schedulers
+        if not idle:
+            return
+        site = shape.site
+        yield self.finding(
+            site.grid_span if site is not None else self.view.kernel.name_span,
+            severity="information",
+            confidence="low",
+            message=f"{self._message(shape).rstrip('.')}, where the program is told no other size.",
+            guidance=(
+                "For sizes like this one let smaller blocks, or several threads or blocks for one piece of work, fill "
+                "the card, and combine their parts."
+            ),
+            evidence=shape.observations(self.gpu),
         )
 
     def _per_item(self) -> Iterator[Finding]:

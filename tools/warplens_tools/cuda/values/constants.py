@@ -24,7 +24,7 @@ from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.bindings import Binding, Scopes, find_bindings
 from warplens_tools.cuda.values.layouts import Layouts
 from warplens_tools.cuda.values.reaching import reaching
-from warplens_tools.cuda.values.writes import is_set_once
+from warplens_tools.cuda.values.writes import is_default, is_set_once
 from warplens_tools.lazily import cached_property
 
 Dim3 = tuple[int | None, int | None, int | None]
@@ -65,6 +65,8 @@ class Constants:
         self.tree = tree
         self.outer = outer
         self._scopes: Scopes | None = None
+        #: Whether what the program may be told otherwise counts as it is declared.
+        self._untold = False
         #: Of functions by where their parameters begin: the only one of their calls that is looked at.
         self._calls: dict[int, int] = {}
 
@@ -156,9 +158,19 @@ class Constants:
                 return None
             if found.kind == "plain" and not is_set_once(self.tree, found):
                 last = reaching(self.tree, found, at)
-                return self.value(last.text, last.at, depth, real=True) if last else None
+                if last is not None:
+                    return self.value(last.text, last.at, depth, real=True)
+                if not (self._untold and is_default(self.tree, found)):
+                    return None
             return self.value(found.value, found.value_at, depth, real=True) if found.value else None
         return self.outer[0]._name(name, self.outer[1], depth) if self.outer else self._used(name, at, depth)
+
+    def untold(self) -> Constants:
+        """The same in a run of the program without arguments."""
+        made = copy.copy(self)
+        made._untold = True
+        made.outer = (self.outer[0].untold(), self.outer[1]) if self.outer else None
+        return made
 
     def _passed(self, parameter: Binding, depth: int) -> int | None:
         """What every call of a host function in the file passes, where they agree."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from warplens_tools.cuda.syntax.lexical import split_arguments
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.bindings import Binding
 
@@ -82,7 +83,7 @@ def _is_written(code: str, at: int, end: int, *, stream: bool) -> bool:
     if assigned:
         # `*p = x` writes through the pointer; `*p++ = x` also steps it.
         return assigned[1] in ("++", "--") or not before.endswith("*")
-    if before.endswith(("++", "--")) or (stream and before.endswith(">>")):
+    if before.endswith(("++", "--")) or (stream and before.endswith(">>") and not before.endswith(">>>")):
         return True
     is_element = code[end : end + 20].lstrip().startswith("[")
     if before.endswith("&") and not before.endswith("&&"):
@@ -98,19 +99,27 @@ def _is_passed(tree: SourceTree, code: str, at: int, by_call: Calls) -> bool:
     return before.endswith(("(", ",")) and not _passed_by_value(tree, code, last, by_call)
 
 
-def _takes_by_value(tree: SourceTree, name: str, by_call: Calls) -> bool:
-    """Whether the file defines `name` as a function without references or as a macro that only reads, or nothing but
-    what it defines counts."""
+def _takes_by_value(tree: SourceTree, name: str, by_call: Calls, position: int) -> bool:
+    """Whether the file defines `name` as a function without a reference at this position or as a macro that only reads,
+    or nothing but what it defines counts."""
     macro = tree.macros.get(name)
     if macro is not None:
         return not re.search(r"(?<![=!<>])=(?!=)|\+\+|--|(?<!&)&(?!&)", macro.body)
     parameters = tree.parameter_lists(name)
-    return (bool(parameters) or by_call == "seen") and not any("&" in p for p in parameters)
+    return (bool(parameters) or by_call == "seen") and not any(
+        "&" in _at_position(p, position) for p in parameters
+    )
+
+
+def _at_position(parameters: str, position: int) -> str:
+    """The parameter that an argument goes to; all of them where the list is not read well enough to say."""
+    listed = split_arguments(parameters.strip().removeprefix("(").removesuffix(")"))
+    return listed[position] if position < len(listed) else parameters
 
 
 def _passed_by_value(tree: SourceTree, code: str, at: int, by_call: Calls) -> bool:
     """Whether the call whose argument list holds offset `at` cannot take it by reference."""
-    depth = 0
+    depth = position = 0
     stop = max(0, at - 2000)
     while at >= stop:
         if code.startswith("<<<", at) and depth == 0:
@@ -122,6 +131,7 @@ def _passed_by_value(tree: SourceTree, code: str, at: int, by_call: Calls) -> bo
             depth -= 1
         elif code[at] == ";" and depth == 0:
             return False
+        position += code[at] == "," and depth == 0
         at -= 1
     else:
         return False
@@ -135,9 +145,30 @@ def _passed_by_value(tree: SourceTree, code: str, at: int, by_call: Calls) -> bo
     callee = re.search(r"(?:std::)?\w+\Z", before)
     if callee is None:
         return False
-    if _BY_VALUE.match(callee[0]) or _takes_by_value(tree, callee[0], by_call):
+    if _BY_VALUE.match(callee[0]) or _takes_by_value(tree, callee[0], by_call, position):
         return True
     # `std::vector<float> host(n)` and `int m(n)` declare; a declared type precedes the name.
     return bool(re.search(r"[\w>]\s+\Z", before[: callee.start()])) and not re.search(
         r"\b(?:return|else)\s+\Z", before[: callee.start()]
     )
+
+
+#: What a run is told to have instead of a value, after "=" or as the place that `sscanf` fills.
+_ARGUMENT = r"\b(?:argv|optarg)\b"
+
+
+def is_default(tree: SourceTree, binding: Binding) -> bool:
+    """Whether the variable keeps the value that it is declared with unless the program is told another:
+    `if (argc > 1) n = atoi(argv[1]);`."""
+    key = ("default", binding.name, binding.kind, binding.declaration, binding.end)
+    return tree.remembered(key, lambda: _is_default(tree, binding))
+
+
+def _is_default(tree: SourceTree, binding: Binding) -> bool:
+    code = tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")
+    name = re.escape(binding.name)
+    told = re.compile(
+        rf"(?<![\w.>]){name}\s*=(?!=)[^;{{}}]*{_ARGUMENT}[^;{{}}]*;|\bsscanf\s*\([^;]*{_ARGUMENT}[^;]*&\s*{name}\s*\)\s*;"
+    )
+    left, count = told.subn(";", code)
+    return count > 0 and not changes(tree, left, binding.name)
