@@ -125,3 +125,8 @@ class Bottleneck(msgspec.Struct, frozen=True):
     #: Operations per byte at which this GPU turns from memory- to compute-bound.
     ridge: float | None = None
     evidence: tuple[Observation, ...] = ()
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """ "1 block", "2 blocks"; `plural` where it is not the noun with an s."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"

@@ -15,8 +15,7 @@ from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED, EXIT_FINDINGS, print_erro
 from warplens.cli.streams import write
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import Tier
-from warplens_tools.finding import SEVERITIES
-from warplens_tools.plural import count
+from warplens_tools.finding import SEVERITIES, count
 
 if TYPE_CHECKING:
     from warplens.cli.checking import CheckRun

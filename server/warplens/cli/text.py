@@ -17,8 +17,7 @@ from warplens_tools.collect.sanitizer import Fault
 from warplens_tools.encoded import REPLACEMENT
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import LaunchTiming, Observation
-from warplens_tools.finding import Finding, Fix
-from warplens_tools.plural import count
+from warplens_tools.finding import Finding, Fix, count
 from warplens_tools.text import SourceText
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "information": "cyan", "hint": "dim"}

@@ -33,11 +33,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warplens_tools.finding import Finding
+from warplens_tools.finding import Finding, count
 from warplens_tools.machine.gain import removal_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import judge_by_arithmetic
-from warplens_tools.plural import count
 from warplens_tools.sass.pipes import pipe_of
 
 #: Instructions on a line from which the function was called, and the largest exponent that products are better for.

@@ -39,11 +39,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warplens_tools.finding import Finding, Gain
+from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.launches import Geometry
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_small_grid
-from warplens_tools.plural import count
 
 #: How a launch spells the stream that it need not name.
 _DEFAULT_STREAMS = frozenset({"", "0", "nullptr", "NULL"})

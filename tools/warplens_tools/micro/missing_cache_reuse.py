@@ -48,7 +48,7 @@ import msgspec
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import Observation
-from warplens_tools.finding import Finding, Gain
+from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.machine.reuse import Reread
 from warplens_tools.micro.base import MicroTool
@@ -62,7 +62,6 @@ from warplens_tools.micro.common.judges import (
     cap_gain,
     share_of,
 )
-from warplens_tools.plural import count
 from warplens_tools.roofline.measured import NEAR_ROOF
 from warplens_tools.sass.pipes import access_bytes, is_load, space_of
 from warplens_tools.sass.registers import registers_of

@@ -38,11 +38,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.finding import Finding, Gain
+from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.machine.waiting import LOW_OCCUPANCY
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_occupancy
-from warplens_tools.plural import count
 
 #: Threads of a block from which starting it is no matter, and the gain from which fewer are worth a word.
 ENOUGH, WORTH = 256, 1.5

@@ -43,11 +43,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.finding import Finding
+from warplens_tools.finding import Finding, count
 from warplens_tools.lazily import cached_property
 from warplens_tools.machine.waiting import LoopPass
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.plural import count
 from warplens_tools.sass.pipes import access_bytes
 from warplens_tools.sass.registers import registers_of
 

@@ -33,10 +33,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from warplens_tools.finding import Finding, Gain
+from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, ISSUE, L1, L2, judge_by_room
-from warplens_tools.plural import count
 
 
 class PartialWarps(MicroTool):

@@ -40,13 +40,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warplens_tools.cuda.facts.atomics import atomics
-from warplens_tools.finding import Finding
+from warplens_tools.finding import Finding, count
 from warplens_tools.lazily import cached_property
 from warplens_tools.machine.atomics import slices_at_once
 from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_global_atomics
-from warplens_tools.plural import count
 from warplens_tools.sass.adjacent import neighbours
 from warplens_tools.sass.pipes import GLOBAL_ATOMICS
 from warplens_tools.sass.registers import place_registers, registers_of

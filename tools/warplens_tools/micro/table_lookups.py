@@ -40,12 +40,11 @@ import math
 from collections.abc import Iterator, Sequence
 
 from warplens_tools.cuda.syntax.types import type_bytes
-from warplens_tools.finding import Finding
+from warplens_tools.finding import Finding, count
 from warplens_tools.lazily import cached_property
 from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import judge_by_wavefronts
-from warplens_tools.plural import count
 from warplens_tools.sass.banks import drawn_wavefronts
 from warplens_tools.sass.varying import gathering
 

@@ -49,11 +49,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.finding import Finding, Gain
+from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.machine.waiting import Residency
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import EVERY, judge_by_room
-from warplens_tools.plural import count
 from warplens_tools.sass.flow import Loop
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 from warplens_tools.sass.pipes import flops, space_of

@@ -57,10 +57,10 @@ void run(const float* in, float* out, int rows, int cols) {
 
 from __future__ import annotations
 
-from warplens_tools.rewrite import index_into_axes, restrict_const, widen_access
+from warplens_tools.rewrite import index_into_axes, widen_access
 from warplens_tools.rewrite.common.chains import Chain
 
-_CHAIN = Chain(index_into_axes.REWRITE, widen_access.REWRITE, last=restrict_const.REWRITE)
+_CHAIN = Chain(index_into_axes.REWRITE, widen_access.REWRITE)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

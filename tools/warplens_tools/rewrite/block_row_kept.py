@@ -117,14 +117,13 @@ from warplens_tools.rewrite import (
     block_per_row,
     hold_row,
     online_softmax,
-    restrict_const,
     widen_loop,
 )
 from warplens_tools.rewrite.base import along_one_axis
 from warplens_tools.rewrite.common.chains import Chain
 
 _THEN = (online_softmax.REWRITE, hold_row.REWRITE, widen_loop.REWRITE)
-_CHAIN = Chain(block_per_row.REWRITE, *_THEN, last=restrict_const.REWRITE)
+_CHAIN = Chain(block_per_row.REWRITE, *_THEN)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

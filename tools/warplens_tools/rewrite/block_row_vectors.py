@@ -99,13 +99,12 @@ from __future__ import annotations
 from warplens_tools.rewrite import (
     block_per_row,
     online_softmax,
-    restrict_const,
     widen_loop,
 )
 from warplens_tools.rewrite.base import along_narrow_rows
 from warplens_tools.rewrite.common.chains import Chain
 
-_CHAIN = Chain(block_per_row.REWRITE, online_softmax.REWRITE, widen_loop.REWRITE, last=restrict_const.REWRITE)
+_CHAIN = Chain(block_per_row.REWRITE, online_softmax.REWRITE, widen_loop.REWRITE)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

@@ -52,10 +52,10 @@ void run(const unsigned char* data, unsigned int* bins, int n) {
 
 from __future__ import annotations
 
-from warplens_tools.rewrite import private_histogram, restrict_const, widen_loop
+from warplens_tools.rewrite import private_histogram, widen_loop
 from warplens_tools.rewrite.common.chains import Chain
 
-_CHAIN = Chain(private_histogram.REWRITE, widen_loop.REWRITE, last=restrict_const.REWRITE)
+_CHAIN = Chain(private_histogram.REWRITE, widen_loop.REWRITE)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

@@ -80,11 +80,11 @@ void run(const float* A, const float* B, float* C, int n) {
 
 from __future__ import annotations
 
-from warplens_tools.rewrite import loop_into_threads, register_tile, restrict_const, tensor_tile
+from warplens_tools.rewrite import loop_into_threads, register_tile, tensor_tile
 from warplens_tools.rewrite.common.chains import Chain
 
 _TILED = (tensor_tile.REWRITE, register_tile.REWRITE)
-_CHAIN = Chain(loop_into_threads.REWRITE, _TILED, last=restrict_const.REWRITE)
+_CHAIN = Chain(loop_into_threads.REWRITE, _TILED)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

@@ -52,7 +52,6 @@ import re
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
-from warplens_tools.rewrite import restrict_const
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target, in_a_plane
 from warplens_tools.rewrite.common.chains import Chain
 from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in, unqualified
@@ -222,7 +221,7 @@ def _declaration(view: View, one: Declared) -> str:
 
 _TITLE = "Work out several outputs of a column one after another"
 # what neighbours share stays in registers only where no store may change it
-_CHAIN = Chain(Rewrite("march-outputs", _TITLE, refusing(_march)), last=restrict_const.REWRITE, alone=True)
+_CHAIN = Chain(Rewrite("march-outputs", _TITLE, refusing(_march)), alone=True)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

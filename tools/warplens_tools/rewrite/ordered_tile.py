@@ -79,11 +79,11 @@ void run(const float* A, const float* B, float* C, int m, int n, int depth) {
 
 from __future__ import annotations
 
-from warplens_tools.rewrite import axes_in_order, register_tile, restrict_const, tensor_tile
+from warplens_tools.rewrite import axes_in_order, register_tile, tensor_tile
 from warplens_tools.rewrite.common.chains import Chain
 
 _TILED = (tensor_tile.REWRITE, register_tile.REWRITE)
-_CHAIN = Chain(axes_in_order.REWRITE, _TILED, last=restrict_const.REWRITE)
+_CHAIN = Chain(axes_in_order.REWRITE, _TILED)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

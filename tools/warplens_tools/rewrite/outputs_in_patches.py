@@ -93,7 +93,6 @@ from warplens_tools.rewrite import (
     index_into_axes,
     march_outputs,
     register_tile,
-    restrict_const,
     several_channels,
     several_outputs,
     swap_thread_axes,
@@ -126,7 +125,7 @@ _SHARED = (
     halo_tile.REWRITE,
     Rewrite(march_outputs.REWRITE.slug, march_outputs.REWRITE.title, _march),
 )
-_CHAIN = Chain(index_into_axes.REWRITE, swap_thread_axes.REWRITE, _SHARED, last=restrict_const.REWRITE)
+_CHAIN = Chain(index_into_axes.REWRITE, swap_thread_axes.REWRITE, _SHARED)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

@@ -56,7 +56,6 @@ from warplens_tools.rewrite import (
     divide_once,
     float_literals,
     reciprocal_root,
-    restrict_const,
     widen_access,
     widen_loop,
 )
@@ -69,7 +68,7 @@ _THEN = (
     (widen_access.REWRITE, widen_loop.REWRITE),
 )
 
-_CHAIN = Chain(float_literals.REWRITE, *_THEN, last=restrict_const.REWRITE)
+_CHAIN = Chain(float_literals.REWRITE, *_THEN)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

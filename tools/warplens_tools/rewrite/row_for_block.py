@@ -138,8 +138,8 @@ def _given(view: View, walked: AxisWalk, rows: LaunchAxis) -> RewriteResult:
 
 
 _BLOCK = Rewrite("row-for-block", "Give each row to a block, which folds it once", refusing(_apply))
-_SHARED = Chain(_BLOCK, share_uniform_loops.REWRITE)
-_FLAT = Chain(index_into_axes.REWRITE, _BLOCK, share_uniform_loops.REWRITE)
+_SHARED = Chain(_BLOCK, share_uniform_loops.REWRITE, restrict=False)
+_FLAT = Chain(index_into_axes.REWRITE, _BLOCK, share_uniform_loops.REWRITE, restrict=False)
 REWRITE = Rewrite(
     slug="row-for-block",
     title=_BLOCK.title,

@@ -108,10 +108,10 @@ void run(const float* in, float* out, int rows, int cols) {
 
 from __future__ import annotations
 
-from warplens_tools.rewrite import hold_row, restrict_const, warp_reduction, widen_loop
+from warplens_tools.rewrite import hold_row, warp_reduction, widen_loop
 from warplens_tools.rewrite.common.chains import Chain
 
-_CHAIN = Chain(hold_row.REWRITE, warp_reduction.REWRITE, widen_loop.REWRITE, last=restrict_const.REWRITE)
+_CHAIN = Chain(hold_row.REWRITE, warp_reduction.REWRITE, widen_loop.REWRITE)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

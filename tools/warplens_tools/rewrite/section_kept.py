@@ -115,11 +115,11 @@ void run(const float* in, float* out, int rows, int cols) {
 
 from __future__ import annotations
 
-from warplens_tools.rewrite import hold_row, online_softmax, restrict_const, share_serial_section, widen_loop
+from warplens_tools.rewrite import hold_row, online_softmax, share_serial_section, widen_loop
 from warplens_tools.rewrite.common.chains import Chain
 
 _THEN = (online_softmax.REWRITE, hold_row.REWRITE, widen_loop.REWRITE)
-_CHAIN = Chain(share_serial_section.REWRITE, *_THEN, last=restrict_const.REWRITE)
+_CHAIN = Chain(share_serial_section.REWRITE, *_THEN)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

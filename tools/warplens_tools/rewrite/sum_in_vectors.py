@@ -57,10 +57,10 @@ void run(const float* values, float* result, int n) {
 
 from __future__ import annotations
 
-from warplens_tools.rewrite import reduce_before_atomic, restrict_const, widen_loop
+from warplens_tools.rewrite import reduce_before_atomic, widen_loop
 from warplens_tools.rewrite.common.chains import Chain
 
-_CHAIN = Chain(reduce_before_atomic.REWRITE, widen_loop.REWRITE, last=restrict_const.REWRITE)
+_CHAIN = Chain(reduce_before_atomic.REWRITE, widen_loop.REWRITE)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

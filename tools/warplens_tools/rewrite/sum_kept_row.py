@@ -68,12 +68,12 @@ void run(const float* A, const float* x, float* y, int rows, int cols) {
 
 from __future__ import annotations
 
-from warplens_tools.rewrite import restrict_const, split_columns, sum_in_register, warp_per_row, widen_loop
+from warplens_tools.rewrite import split_columns, sum_in_register, warp_per_row, widen_loop
 from warplens_tools.rewrite.base import along_one_axis
 from warplens_tools.rewrite.common.chains import Chain
 
 _SHARED = (warp_per_row.REWRITE, split_columns.REWRITE)
-_CHAIN = Chain(sum_in_register.REWRITE, _SHARED, widen_loop.REWRITE, last=restrict_const.REWRITE)
+_CHAIN = Chain(sum_in_register.REWRITE, _SHARED, widen_loop.REWRITE)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

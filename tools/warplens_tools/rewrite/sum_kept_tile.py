@@ -83,7 +83,6 @@ from __future__ import annotations
 
 from warplens_tools.rewrite import (
     register_tile,
-    restrict_const,
     several_outputs,
     sum_in_register,
     swap_thread_axes,
@@ -93,7 +92,7 @@ from warplens_tools.rewrite.base import in_a_plane
 from warplens_tools.rewrite.common.chains import Chain
 
 _TILED = (tensor_tile.REWRITE, register_tile.REWRITE, several_outputs.REWRITE)
-_CHAIN = Chain(sum_in_register.REWRITE, swap_thread_axes.REWRITE, _TILED, last=restrict_const.REWRITE)
+_CHAIN = Chain(sum_in_register.REWRITE, swap_thread_axes.REWRITE, _TILED)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

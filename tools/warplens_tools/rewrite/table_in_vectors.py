@@ -54,10 +54,10 @@ void run(const unsigned char* in, unsigned char* out, int n) {
 
 from __future__ import annotations
 
-from warplens_tools.rewrite import restrict_const, table_in_shared, widen_access
+from warplens_tools.rewrite import table_in_shared, widen_access
 from warplens_tools.rewrite.common.chains import Chain
 
-_CHAIN = Chain(widen_access.REWRITE, table_in_shared.REWRITE, last=restrict_const.REWRITE)
+_CHAIN = Chain(widen_access.REWRITE, table_in_shared.REWRITE)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

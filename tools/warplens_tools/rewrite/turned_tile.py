@@ -83,7 +83,6 @@ from __future__ import annotations
 
 from warplens_tools.rewrite import (
     register_tile,
-    restrict_const,
     several_outputs,
     swap_thread_axes,
     tensor_tile,
@@ -92,7 +91,7 @@ from warplens_tools.rewrite import (
 from warplens_tools.rewrite.common.chains import Chain
 
 _TILED = (tensor_tile.REWRITE, register_tile.REWRITE, transpose_tile.REWRITE, several_outputs.REWRITE)
-_CHAIN = Chain(swap_thread_axes.REWRITE, _TILED, last=restrict_const.REWRITE)
+_CHAIN = Chain(swap_thread_axes.REWRITE, _TILED)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

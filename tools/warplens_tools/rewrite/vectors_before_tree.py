@@ -74,12 +74,10 @@ void run(const float* in, float* out, int n) {
 
 from __future__ import annotations
 
-from warplens_tools.rewrite import restrict_const, several_before_tree, warp_reduction, widen_loop
+from warplens_tools.rewrite import several_before_tree, warp_reduction, widen_loop
 from warplens_tools.rewrite.common.chains import Chain
 
-_CHAIN = Chain(
-    several_before_tree.REWRITE, warp_reduction.REWRITE, widen_loop.REWRITE, last=restrict_const.REWRITE
-)
+_CHAIN = Chain(several_before_tree.REWRITE, warp_reduction.REWRITE, widen_loop.REWRITE)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

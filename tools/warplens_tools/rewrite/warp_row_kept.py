@@ -109,7 +109,6 @@ from __future__ import annotations
 from warplens_tools.rewrite import (
     hold_row,
     online_softmax,
-    restrict_const,
     warp_per_row,
     widen_loop,
 )
@@ -117,7 +116,7 @@ from warplens_tools.rewrite.base import along_one_axis
 from warplens_tools.rewrite.common.chains import Chain
 
 _THEN = (online_softmax.REWRITE, hold_row.REWRITE, widen_loop.REWRITE)
-_CHAIN = Chain(warp_per_row.REWRITE, *_THEN, last=restrict_const.REWRITE)
+_CHAIN = Chain(warp_per_row.REWRITE, *_THEN)
 
 REWRITE = _CHAIN.rewrite(
     __name__,

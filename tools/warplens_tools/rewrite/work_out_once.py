@@ -77,7 +77,9 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     found = _ONCE.apply(text, model, kernel, target)
     if found.edits or found.refused == _NOTHING:
         return found
-    flat = Chain(index_into_axes.REWRITE, _ONCE).result(_ONCE.title, text, model, kernel, target)
+    flat = Chain(index_into_axes.REWRITE, _ONCE, restrict=False).result(
+        _ONCE.title, text, model, kernel, target
+    )
     return flat if flat.edits else found
 
 

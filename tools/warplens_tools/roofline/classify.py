@@ -17,10 +17,9 @@ from __future__ import annotations
 import msgspec
 
 from warplens_tools.evidence import Observation
-from warplens_tools.finding import Bottleneck, BottleneckClass, Confidence, Vote
+from warplens_tools.finding import Bottleneck, BottleneckClass, Confidence, Vote, count
 from warplens_tools.kernel import KernelView
 from warplens_tools.machine.demand import COMPUTE, MEMORY
-from warplens_tools.plural import count
 from warplens_tools.roofline.measured import NEAR_ROOF, measured_vote
 
 #: A resource must need this many times the cycles of the next class to decide the vote; between that and

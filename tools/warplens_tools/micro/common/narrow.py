@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from warplens_tools.finding import Finding, Gain, RelatedSpan
+from warplens_tools.finding import Finding, Gain, RelatedSpan, count
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.gain import removal_gain
 from warplens_tools.micro.common.sectors import SectorTool
-from warplens_tools.plural import count
 from warplens_tools.sass.adjacent import Run, runs
 from warplens_tools.sass.pipes import access_bytes, is_load, pipe_of
 from warplens_tools.sass.semantics import LOADED

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.parse import parse
+from warplens_tools.rewrite import restrict_const
 from warplens_tools.rewrite.base import EVERYWHERE, Rewrite, RewriteResult, Target, always
 from warplens_tools.rewrite.common.texts import between
 from warplens_tools.text import SourceText
@@ -23,17 +24,18 @@ _NONE: Mapping[str, Sequence[int]] = {}
 
 class Chain:
     """`first`, then each of `then` that applies to what is there by then, of a tuple the first one that does, and in
-    the end `last`. `alone`: `first` is enough.
+    the end, unless `restrict` is false, pointers that are told not to overlap. `alone`: `first` is enough.
     """
 
     def __init__(
         self,
         first: Rewrite,
         *then: Rewrite | tuple[Rewrite, ...],
-        last: Rewrite | None = None,
+        restrict: bool = True,
         alone: bool = False,
     ) -> None:
-        self.first, self.then, self.last, self.alone = first, then, last, alone
+        self.first, self.then, self.alone = first, then, alone
+        self.last = restrict_const.REWRITE if restrict else None
 
     def rewrite(
         self,
