@@ -93,9 +93,11 @@ inline float rsqrt_approx(float x) { return coarse(static_cast<float>(1 / std::s
 inline float rcp_approx(float x) { return coarse(1 / x); }
 inline float sqrt_approx(float x) { return coarse(std::sqrt(x)); }
 inline float div_approx(float a, float b) { return coarse(a / b); }
-// The upper half of a double's bits alone, as the ISA says.
+// The upper half of a double's bits alone, as the ISA says of both with `.ftz`; without it, as `rsqrt` of the math library has
+// it, ptxas refines the root to a double's precision.
 inline double rcp_approx(double x) { return f64(bits(1 / x) & 0xffffffff00000000ull); }
-inline double rsqrt_approx(double x) { return f64(bits(1 / std::sqrt(x)) & 0xffffffff00000000ull); }
+inline double rsqrt_approx(double x) { return 1 / std::sqrt(x); }
+inline double rsqrt_approx_ftz(double x) { return f64(bits(1 / std::sqrt(x)) & 0xffffffff00000000ull); }
 
 // Half and bfloat16, as their bits.
 struct Half {

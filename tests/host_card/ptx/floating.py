@@ -124,7 +124,8 @@ def _reciprocal(i: Instruction, names: Names) -> str:
 
 def _approximate(i: Instruction, names: Names) -> str:
     kind, (a,) = _kind(i), _given(i, names)
-    name = f"{i.op}_approx"
+    coarse = i.op == "rsqrt" and kind == "f64" and "ftz" in i.modifiers
+    name = f"{i.op}_approx_ftz" if coarse else f"{i.op}_approx"
     if kind in _SMALL:
         small, one = (
             _SMALL[kind],

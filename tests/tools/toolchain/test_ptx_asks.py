@@ -108,3 +108,25 @@ def test_pointers_behind_which_no_number_leads_anywhere_or_decides_anything() ->
     rounded = "cvt.rn.f32.s32 %f1, %r1;\nmul.f32 %f2, %f1, 0f3F000000;\ncvt.rzi.s32.f32 %r3, %f2;\n"
     assert free(f"{rounded}{gathered.replace('%r1', '%r3')}") == (1,)
     assert free(f"{rounded}st.global.u32 [%rd2], %r3;") == (0,)
+
+
+def test_numbers_that_are_asked_whether_they_are_below_zero() -> None:
+    head = ".visible .entry find(\n.param .u32 find_param_0,\n.param .u32 find_param_1,\n.param .u32 find_param_2)\n{\n"
+    loaded = "".join(f"ld.param.u32 %r{k}, [find_param_{k}];\n" for k in range(3))
+    # a loop of that many, a sign, and what a radius is taken from
+    loop = "setp.lt.s32 %p1, %r0, 1;\n"
+    sign = "cvt.s64.s32 %rd1, %r1;\nsetp.gt.s64 %p2, %rd1, -1;\n"
+    radius = (
+        "neg.s32 %r4, %r2;\nsetp.gt.s32 %p3, %r4, %r2;\nadd.s32 %r5, %r4, %r6;\nsetp.lt.s32 %p4, %r5, 0;\n"
+    )
+    assert asked(head + loaded + loop + sign + radius + "}", "find").below == (1,)
+    assert asked(head + loaded + "setp.eq.s32 %p1, %r2, -1;\n}", "find").below == (2,)
+    assert asked(head + loaded + "max.s32 %r4, %r0, 0;\n}", "find").below == (0,)
+
+
+def test_roundings_that_are_asked_for() -> None:
+    head = ".visible .entry find(.param .u64 find_param_0)\n{\n"
+    said = "sub.rn.f32 %f3, %f1, %f2;\n"
+    assert asked(head + said + "mul.f32 %f4, %f3, %f3;\n}", "find").rounded
+    # of code without contractions all are written so
+    assert not asked(head + said + "mul.rn.f32 %f4, %f3, %f3;\n}", "find").rounded

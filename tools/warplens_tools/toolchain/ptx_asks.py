@@ -14,7 +14,7 @@ import struct
 
 import msgspec
 
-from warplens_tools.toolchain.ptx_flow import kernels_of
+from warplens_tools.toolchain.ptx_flow import Flow, flow_of
 
 #: Of more constants than that the smallest are taken.
 _MOST = 24
@@ -29,6 +29,15 @@ _NAN = re.compile(
     r"\bsetp\.(?:nan|num)\.f(?:32|64)\s|\bsetp\.(?:gtu|leu?)\.f(?:32|64)\s+[^;]*,\s*(?:0f7F800000|0d7FF0000000000000);",
     re.IGNORECASE,
 )
+#: Numbers that are asked whether they are below zero, or are some number there.
+_SIGN = re.compile(
+    r"\bsetp\.(?:(?:lt|ge)\.s\d+\s+%\w+,\s*(%\w+),\s*0|(?:gt|le)\.s\d+\s+%\w+,\s*(%\w+),\s*-1"
+    r"|(?:eq|ne)\.[sub]\d+\s+%\w+,\s*(%\w+),\s*-\d+)\s*;|\bmax\.s\d+\s+%\w+,\s*(%\w+),\s*0\s*;"
+)
+#: Differences whose rounding is asked for, in code where others are not: `-fmad=false` writes all of them so, and the
+#: math library sums and products.
+_ROUNDED = re.compile(r"\bsub\.r[nzmp](?:\.ftz)?\.f32\b")
+_FREE = re.compile(r"\b(?:(?:add|sub|mul)(?:\.ftz)?|fma\.rn(?:\.ftz)?)\.f32\b")
 _ADDED = re.compile(r"\badd\.s(?:16|32|64)\s+%\w+,\s*%\w+,\s*(-\d+);")
 #: Floats that are rounded where they are made; those in shared memory are where others are.
 _COMPUTED = re.compile(
@@ -56,13 +65,18 @@ class Asked(msgspec.Struct, frozen=True):
     nan: bool = False
     #: Pointers behind which nothing is loaded that an address or a condition is made of: any number may lie there.
     free: tuple[int, ...] = ()
+    #: Parameters by value that are asked whether they are below zero.
+    below: tuple[int, ...] = ()
+    #: Whether floats are rounded as the source says, one operation at a time: its last bits are meant.
+    rounded: bool = False
 
 
 @functools.lru_cache(maxsize=256)
 def asked(ptx: str, kernel: str) -> Asked:
     """Of a kernel by its mangled name; nothing where the PTX does not have it."""
     head = re.search(rf"\.entry\s+{re.escape(kernel)}\b", ptx)
-    if head is None:
+    flow = flow_of(ptx, kernel)
+    if head is None or flow is None:
         return Asked()
     end = ptx.find(".entry", head.end())
     body = ptx[head.end() : end if end > 0 else None]
@@ -90,14 +104,23 @@ def asked(ptx: str, kernel: str) -> Asked:
         _unread(body, kernel),
         _widens(body),
         _NAN.search(body) is not None,
-        _free(ptx, kernel),
+        _free(flow),
+        _below(body, flow),
+        _ROUNDED.search(body) is not None and _FREE.search(body) is not None,
     )
 
 
-def _free(ptx: str, kernel: str) -> tuple[int, ...]:
-    flow = next((flow for name, flow in kernels_of(ptx) if name == kernel), None)
-    if flow is None:
-        return ()
+def _below(body: str, flow: Flow) -> tuple[int, ...]:
+    held = {next(filter(None, found.groups())) for found in _SIGN.finditer(body)}
+    found = set[str]()
+    while held:
+        steps = [step for register in held for step in flow.steps.get(register, ())]
+        found |= {s for step in steps if step.name.startswith("ld.param") for s in step.sources if s != "#"}
+        held = {s for step in steps if step.name.startswith(("mov", "cvt")) for s in step.sources}
+    return tuple(sorted(map(int, found)))
+
+
+def _free(flow: Flow) -> tuple[int, ...]:
     read = {base for _, place in flow.loaded for base in flow.bases(place)}
     return tuple(sorted(int(base) for base in read - flow.leads()))
 

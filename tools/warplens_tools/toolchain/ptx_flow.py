@@ -35,7 +35,7 @@ _LOWER = "4294967295"
 _COUNTS = ("add.", "sub.", "mov.", "cvt.")
 #: Floats that integers are turned into, and products of floats.
 _TO_FLOAT = re.compile(r"cvt\.\w+\.f(?:32|64)\.[su](?:32|64)")
-_FROM_FLOAT = re.compile(r"cvt\.\w+\.[su](?:8|16|32|64)\.f(?:16|32|64)")
+FROM_FLOAT = re.compile(r"cvt\.\w+\.[su](?:8|16|32|64)\.f(?:16|32|64)")
 _FLOAT_PRODUCT = re.compile(r"(?:mul|fma)(?:\.\w+)*\.f(?:32|64)")
 #: What decides where a thread goes, or what others see of it.
 _DECIDES = ("setp", "brx", "atom.shared", "red.shared", "call")
@@ -161,9 +161,7 @@ class Flow:
     def leads(self) -> set[str]:
         """The pointers behind which numbers are loaded that an address or a condition is made of."""
         deciding = self.closure(self.addresses | self.conditions)
-        if any(
-            _FROM_FLOAT.match(step.name) for register in deciding for step in self.steps.get(register, ())
-        ):
+        if any(FROM_FLOAT.match(step.name) for register in deciding for step in self.steps.get(register, ())):
             # floats are not followed: any integer that became one may be behind it
             deciding |= self.closure(set(self.turned.values()))
         return {

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from warplens.measure.build.allowed import HOST_EDITS, why_outside
+from warplens.measure.build.by_ptx import why_not_by_ptx
 from warplens.measure.build.fence import Fence
 from warplens.measure.build.general import why_not_general
 from warplens.measure.build.host_gates import HostGates
@@ -55,9 +56,6 @@ from warplens_tools.text import SourceText
 from warplens_tools.toolchain.compile import compile_unit
 from warplens_tools.toolchain.link import carried_units, carries_relocatable, device_link
 from warplens_tools.toolchain.locate import Toolchain
-from warplens_tools.toolchain.ptx_rounds import rounds_unseen
-from warplens_tools.toolchain.ptx_sums import coarser
-from warplens_tools.toolchain.ptx_widths import narrowed
 from warplens_tools.toolchain.symbols import code_digest, unit_free_name
 from warplens_tools.tunable.follows import why_not_followed
 from warplens_tools.tunable.grid_rule import GridRule, grid_rule
@@ -294,13 +292,9 @@ class Builder:
 
     def _not_proven(self, text: SourceText, unit: Unit, baseline: Unit, target: CompiledKernel) -> str:
         """What no run of this program can show to be right, by texts and PTX; "" if nothing is known to be so."""
-        if why := narrowed(baseline.widths, unit.widths) if self._means_wide else "":
-            return f"{why}: larger arrays or numbers than this program's may overflow it"
-        if not self._settings.lower_precision:
-            if why := coarser(baseline.sums, unit.sums):
-                return f"{why}: terms that cancel would show it"
-            if why := rounds_unseen(baseline.rounds, unit.rounds, unit_free_name(target.mangled)):
-                return f"{why}, which is not the instantiation that is compared"
+        judged, lower = unit_free_name(target.mangled), self._settings.lower_precision
+        if why := why_not_by_ptx(baseline, unit, judged, wide=self._means_wide, lower=lower):
+            return why
         path = self.workload.source
         files = [File(side, parse(side, path)) for side in (self.text, text)]
         if why := why_not_followed(*files):

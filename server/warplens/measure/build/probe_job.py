@@ -7,6 +7,7 @@ from warplens.measure.build.unit import Unit
 from warplens.measure.verdict import Candidate
 from warplens_tools.evidence import CompiledKernel
 from warplens_tools.run.probe.job import JobCandidate, JobVariable
+from warplens_tools.toolchain.ptx_asks import asked
 from warplens_tools.toolchain.symbols import unit_free_name, variables
 from warplens_tools.tunable.grid_rule import GridRule
 
@@ -38,6 +39,7 @@ def job_of(
         # other units' variables have the same names in every link; those of the device runtime are its own
         elsewhere = {v.name for v in variables(unit.cubin)} - set(names)
         names |= {name: live[name] for name in sorted(elsewhere) if name in live}
+    own, known = asked(unit.ptx, compiled.mangled), asked(baseline.ptx, compiled.mangled)
     return JobCandidate(
         id=candidate.id,
         cubin=unit.evidence.cubin_path,
@@ -47,4 +49,6 @@ def job_of(
         shared=candidate.dynamic_shared_bytes,
         variables=tuple(JobVariable(name, twin) for name, twin in names.items()),
         rule=rule or (),
+        constants=tuple(c for c in own.constants if c not in known.constants),
+        sentinels=tuple(f for f in own.floats if f not in known.floats),
     )

@@ -16,6 +16,8 @@ from warplens_tools.evidence import BinaryEvidence
 from warplens_tools.lazily import cached_property
 from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.ptx_asm import escapes
+from warplens_tools.toolchain.ptx_between import Between, between_in
+from warplens_tools.toolchain.ptx_exact import Exact, exact_in
 from warplens_tools.toolchain.ptx_rounds import Rounds, rounds_in
 from warplens_tools.toolchain.ptx_state import reads_new_state
 from warplens_tools.toolchain.ptx_sums import sums_in
@@ -60,6 +62,16 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def rounds(self) -> dict[str, Rounds]:
         """What its kernels round to short formats, kept as the widths are."""
         return rounds_in(self.ptx)
+
+    @cached_property
+    def exact(self) -> dict[str, Exact]:
+        """What its kernels do for the last bits of their results, kept as the widths are."""
+        return exact_in(self.ptx)
+
+    @cached_property
+    def between(self) -> dict[str, Between]:
+        """What blocks of its kernels do in one place, kept as the widths are."""
+        return between_in(self.ptx)
 
 
 def why_more(unit: Unit, baseline: Unit, source: str, toolchain: Toolchain) -> str:

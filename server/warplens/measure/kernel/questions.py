@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from typing import TypeVar
 
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.variants import LATE, ROOMS, VARIANTS, drawn, in_order
@@ -17,6 +20,8 @@ _CRASHES = 2
 #: Seconds of visits that the kernel itself ended, beside so many times what the program takes to reach it: after them
 #: it is asked nothing more that it has not stood. Three times as many where a winner is confirmed.
 _LOST_SECONDS, _LOST_STARTS = 8.0, 2
+#: Numbers that candidates compare with and the kernel does not: so many of all that one visit is for.
+_MOST_ASKED = 16
 _PAST_LIMIT = "the kernel itself ran past its time limit"
 
 
@@ -39,9 +44,10 @@ class Questions:
         self.lost_seconds = 0.0
         self._crashed: Counter[str] = Counter()
 
-    def drawn(self) -> tuple[Variant, ...]:
-        """Sets of inputs for one visit."""
-        return drawn(self.variants, thorough=self._thorough, shortened=self._shortened)
+    def drawn(self, *, rounded: bool) -> tuple[Variant, ...]:
+        """Sets of inputs for one visit; `rounded`: the kernel says how its differences are rounded."""
+        meant = [v for v in self.variants if rounded or v.kind != "near"]
+        return drawn(meant, thorough=self._thorough, shortened=self._shortened)
 
     def rooms(self) -> tuple[Variant, ...]:
         """The same on larger copies of its memory."""
@@ -92,7 +98,8 @@ class Questions:
             self._crashed[odd.kind] += 1
         if odd is None or odd.kind == "moved":
             self._keep([v for v in self.variants if v.kind != "moved"])
-        elif self._crashed[odd.kind] >= (1 if odd.name in LATE else most):
+        # another buffer is no neighbour
+        elif self._crashed[odd.kind] >= (1 if odd.name in LATE and odd.target < 0 else most):
             self._keep([v for v in self.variants if v.kind != odd.kind])
 
     def _leave_out_of_rooms(self, stage: str) -> None:
@@ -122,3 +129,12 @@ class Questions:
     def _keep(self, variants: list[Variant]) -> None:
         self.unasked += [v.name for v in self.variants if v not in variants]
         self.variants = variants
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def joined(kernels: Sequence[_Number], candidates: Iterable[_Number]) -> tuple[_Number, ...]:
+    """What the kernel compares with, between what candidates do: of either the first come soon."""
+    theirs = list(dict.fromkeys(candidates))[:_MOST_ASKED]
+    return tuple(dict.fromkeys(n for pair in zip_longest(theirs, kernels) for n in pair if n is not None))

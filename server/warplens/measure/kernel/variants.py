@@ -31,6 +31,8 @@ _ONE_BUFFER = (
     *_each("one buffer of other integers", "ranged", _BUFFERS),
     *_each("one buffer of integers zero", "vacant", _BUFFERS),
     *_each("a few integers of one buffer far larger", "longer", _BUFFERS),
+    *_each("one buffer of integers repeated", "repeated", _BUFFERS),
+    *_each("a few other integers in one buffer", "nicked", _BUFFERS),
 )
 _FULL_RANGE = (
     *_each("one buffer of integers of all sizes", "full", _BUFFERS),
@@ -77,6 +79,8 @@ _EXTREMES = (
     Variant("scaled by 2^-44", 2.0**-44),
     Variant("scaled by 2^-140", 2.0**-140),
 )
+#: Differences that rounding decides, for kernels that say how each operation is rounded.
+_NEAR = _drawn("floats that differ in their last bits", "near", 3)
 #: Keys of 64 bits that 32 do not tell apart.
 _UPPER = _drawn("64-bit integers of other upper halves", "upper", 2)
 #: Sentinels: -1 for a length or a place, what the kernel compares with, NaN in one buffer alone.
@@ -107,8 +111,8 @@ _FEWER = (*_each("fewer blocks", "fewer", 4), Variant("with shorter blocks", kin
 #: Thresholds that are met exactly.
 _MET = (
     *_each("what is passed by value among the data", "met", 4),
-    *_each("a float that the kernel asks for among the data", "met", 4, SENTINELS_FROM),
-    *_each("rows of a float that the kernel asks for", "ranks", 4, SENTINELS_FROM),
+    *_each("a float that is asked for among the data", "met", 8, SENTINELS_FROM),
+    *_each("rows of a float that is asked for", "ranks", 4, SENTINELS_FROM),
 )
 #: What is changed beside numbers by value: a bound that no length of the program's lets one reach, a mask that only
 #: comes with another width.
@@ -188,6 +192,7 @@ VARIANTS = (
     *_MODES,
     *_SETTLED,
     *_UPPER,
+    *_NEAR,
     Variant("with integers drawn anew", kind="redrawn"),
     Variant("with integers permuted", kind="permuted"),
     Variant("with zeros and ones among integers", kind="flags"),

@@ -15,7 +15,7 @@ import msgspec
 
 from warplens.measure.costs import ARRIVAL, LARGER, LEARN, LOST, SNAPSHOT, START, WARM_UP
 from warplens.measure.judge_settings import MeasureSettings
-from warplens.measure.kernel.questions import Questions
+from warplens.measure.kernel.questions import Questions, joined
 from warplens.measure.kernel.target import Target
 from warplens_tools.cuda.model import Parameter
 from warplens_tools.cuda.values import layouts
@@ -271,12 +271,13 @@ class Visits:
             ),
             variables=place.variables,
             held=place.held,
-            variants=self.asks.drawn(),
+            variants=self.asks.drawn(rounded=asked.rounded),
             rooms=self.asks.rooms(),
-            constants=asked.constants,
+            constants=joined(asked.constants, (c for one in batch for c in one.constants)),
             loose=modes.loose,
             masks=modes.masks,
-            sentinels=asked.floats,
+            below=asked.below,
+            sentinels=joined(asked.floats, (f for one in batch for f in one.sentinels)),
             rule=place.rule,
             unread=asked.unread,
             free=asked.free,

@@ -21,14 +21,15 @@ std::uint64_t Inputs::fewest() const {
     return std::max<std::uint64_t>(fewest, 2);
 }
 
-// Values that reach about as far as some buffer does are more likely its indices than anything else.
+// Values that reach about as far as some buffer does are more likely its indices than anything else, or, where they reach
+// to its end, places of rows.
 bool Inputs::reaches_as_far(std::int64_t most) const {
     return std::any_of(typed_.begin(), typed_.end(), [&](const Typed& t) {
         std::size_t end = 0;
         const Element element = type_at(t.block, t.offset, end);
         const auto size = static_cast<std::int64_t>(is_floating(element) ? element_size(element) : t.width ? t.width : 4);
         const std::int64_t count = static_cast<std::int64_t>(end - t.offset) / size;
-        return most < count && 2 * most >= count;
+        return most <= count && 2 * most >= count;
     });
 }
 

@@ -66,6 +66,7 @@ struct Expected {
     bool alike = false;                // terms are, so that roundings may all go one way
     bool filtered = false;             // of those, where nothing is NaN or infinite: so it has to stay
     bool odd = false;                  // only where it is NaN or infinite says something: so it has to be
+    std::vector<std::uint8_t> apart;   // of those, per element: whether it is the same whatever stands for NaN and infinity
     bool told = false;                 // of those, where it is finite so much says more: the kernel asks what is NaN
     bool partial = false;              // results that overflow, or nearly, say nothing; all others do
     // What the results come to where they are added up in parts, per element; empty where that says nothing. Who is

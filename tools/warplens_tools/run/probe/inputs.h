@@ -91,6 +91,8 @@ class Inputs {
     void put(const Variant& variant, std::uint64_t seed, const Given& given);
     // Moves every float by a relative `move` times r, r in [-1, 1]; but for those that `on` has put at a threshold.
     void move(double move, std::uint64_t seed, const Variant& on);
+    // From now on a number that stands for each NaN and infinity that is put; 0 for those themselves.
+    void stand_in(double value) { stand_in_ = value; }
     // Leaves of the floats that are only read, of one area or all, one of so many parts.
     void keep_part(std::uint64_t part, std::uint64_t parts, std::size_t area);
     static constexpr std::size_t all_areas = SIZE_MAX;
@@ -150,9 +152,10 @@ class Inputs {
         double grown = 1;
         bool below = false;           // one is below zero
     };
-    void ask(std::uint8_t* at, unsigned width, Drawing& drawing) const;
+    bool suits(const Word& word, Variant::Kind kind) const;
+    void ask(const Word& word, std::uint8_t* at, Drawing& drawing) const;
     void meet(std::uint8_t* at, unsigned width, int own, const Drawing& drawing) const;
-    void change_number(std::uint8_t* at, unsigned width, Drawing& drawing) const;
+    void change_number(const Word& word, std::uint8_t* at, Drawing& drawing) const;
     void raise(std::uint8_t* at, unsigned width, std::mt19937_64& random) const;
     void settle(Element element, std::uint8_t* at, int own, const Drawing& drawing) const;
     void turn_bit(Given& made, int target) const;
@@ -191,6 +194,7 @@ class Inputs {
     std::vector<const Parameter*> optional_;
     std::vector<Word> nulls_;  // null pointers within structures by value
     std::vector<std::int64_t> asked_;  // integers that the kernel compares with
+    double stand_in_ = 0;
     CUdeviceptr given_ = 0;            // the same on the card
     std::vector<std::uint64_t> lengths_;  // of rows, perhaps: integers by value, as they are for the launch in question
     mutable std::map<const Area*, Look> looks_;

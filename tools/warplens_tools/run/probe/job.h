@@ -60,13 +60,14 @@ struct Parameter {
 // `voids` are runs of NaN, which leave whole rows without a number; `mingled` gives each buffer of floats other signs and
 // sizes than the next. `numbers` are integers by value that are redrawn, larger ones among them; `fewer` is a smaller grid, `plus` small
 // integers one larger.
+// `nicked` has another of its own integers in one place of sixteen, `near` each float several times but for its last bits.
 // `upper` are 64-bit integers of which some have other upper halves; `settled` one
 // float by value that is a small whole number, or hardly another; `loose` are integers by value that nothing
 // leads by, of any size; `masked` has one more bit that the kernel asks a number by value for, or one less; `tables` are
 // tables of pointers to what is only read, whose entries lead one or two elements further.
 struct Variant {
     // those before `scalars` are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, moved };
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, nicked, near, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, moved };
 
     static constexpr double kVanishing = 0.005;
 
@@ -97,7 +98,7 @@ struct Variant {
     bool any(Holds holds) const { return holds(*this) || std::any_of(beside.begin(), beside.end(), holds); }
     bool shortened() const { return kind == moved && scale == 0 && noise != 0; }
     bool own() const { return kind == moved && scale == 1 && noise == 0 && beside.empty(); }
-    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped || kind == longer || kind == reached || kind == upper; }
+    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped || kind == longer || kind == reached || kind == upper || kind == nicked; }
     bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == endless || kind == toggled || kind == many || kind == few || kind == reshaped || kind == numbers || kind == high || kind == aliased || kind == settled || kind == loose || kind == masked; }
     // Numbers by value, with buffers or, as -1, without.
     bool of_numbers() const { return by_value() || kind == asked || kind == below; }
@@ -110,7 +111,7 @@ struct Variant {
     bool vanishing() const { return kind == moved && scale != 0 && scale > -kVanishing && scale < kVanishing; }
     // Many terms of a sum may be equal: a sum in one order then errs the same way each time.
     bool alike() const {
-        return any([](const Variant& v) { return v.empties() || v.vanishing() || v.kind == flags || v.kind == skewed || v.kind == repeated || v.kind == shifted || v.kind == ties; });
+        return any([](const Variant& v) { return v.empties() || v.vanishing() || v.kind == flags || v.kind == skewed || v.kind == repeated || v.kind == shifted || v.kind == ties || v.kind == near; });
     }
     // What a NaN or an infinity among the inputs leaves of the results may rest on their order.
     bool odd() const { return any([](const Variant& v) { return v.kind == specials || v.kind == infinities || v.kind == voids; }); }
@@ -121,7 +122,7 @@ struct Variant {
     // Whole rows of zeros: what is divided by their sums is NaN or infinite where the kernel does not guard against it.
     bool empties() const { return any([](const Variant& v) { return v.kind == blanks || v.kind == striped || v.kind == halves || v.kind == naught || v.kind == vacant; }); }
     // Numbers that no program has but by mistake or on purpose: who differs there alone is not called wrong.
-    bool remote() const { return any([](const Variant& v) { return v.kind == vast || v.kind == aliased; }); }
+    bool remote() const { return any([](const Variant& v) { return v.kind == vast || v.kind == aliased || v.kind == near; }); }
 };
 
 // A `__device__` or `__constant__` variable. `live` names its twin in the running program, "" if it has none.
@@ -163,6 +164,7 @@ struct Job {
     std::set<std::size_t> unread;      // parameters that the kernel never reads
     std::set<std::size_t> free;        // pointers behind which no number leads anywhere or decides anything
     std::set<std::size_t> loose;       // integers that no address and no branch rests on
+    std::set<std::size_t> below;       // integers by value that the kernel asks whether they are below zero
     std::vector<std::pair<std::size_t, std::int64_t>> masks;  // bits that the kernel asks a parameter for
     std::vector<std::string> globals;  // of the running program's module
     std::map<std::string, Parameter> held;  // what those hold whose types are known

@@ -79,7 +79,8 @@ class JobParameter(msgspec.Struct, frozen=True):
 #: by little where they ascend (`stepped`); floats so large or small that squares overflow or vanish (`vast`); a
 #: length less than a warp (`few`), a float by value that is infinite (`endless`); numbers by value among indices
 #: (`reached`); a few small integers of a buffer's first half many times as large (`longer`). 64-bit integers that
-#: share their lower halves with others (`upper`). By value: one float a small whole number or hardly another
+#: share their lower halves with others (`upper`); a few places that hold others of their buffer's (`nicked`); floats
+#: each several times but for their last bits (`near`). By value: one float a small whole number or hardly another
 #: (`settled`), numbers by which nothing is led of any size (`loose`), a bit turned that the kernel asks for (`masked`).
 #: Tables of pointers to what is only read, whose entries lead a little further (`tables`).
 VariantKind = Literal[
@@ -133,6 +134,8 @@ VariantKind = Literal[
     "longer",
     "reached",
     "upper",
+    "nicked",
+    "near",
     "settled",
     "loose",
     "masked",
@@ -183,6 +186,9 @@ class JobCandidate(msgspec.Struct, frozen=True):
     geometries: tuple[tuple[Shape, Shape], ...] = ()
     #: Its grid by the integers that its host code passes, see `grid_rule`; () where that is not known.
     rule: tuple[str, ...] = ()
+    #: Integers and floats that its code compares with and the kernel's does not: where it may go another way.
+    constants: tuple[int, ...] = ()
+    sentinels: tuple[float, ...] = ()
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -227,6 +233,8 @@ class Job(msgspec.Struct, frozen=True):
     #: Parameters of integers by which nothing is led, and bits that are asked for: parameter and bit.
     loose: tuple[int, ...] = ()
     masks: tuple[tuple[int, int], ...] = ()
+    #: Parameters that the kernel asks whether they are below zero, or some number there.
+    below: tuple[int, ...] = ()
     #: Integers that the kernel compares with.
     constants: tuple[int, ...] = ()
     #: And floats.
@@ -258,6 +266,7 @@ def encode_job(job: Job) -> str:
     lines += [f"unread {index}" for index in job.unread]
     lines += [f"free {index}" for index in job.free]
     lines += [f"loose {index}" for index in job.loose]
+    lines += [f"below {index}" for index in job.below]
     lines += [f"mask {index} {bit}" for index, bit in job.masks]
     lines += ["widened"] if job.widened else []
     lines += ["tells_nan"] if job.tells_nan else []

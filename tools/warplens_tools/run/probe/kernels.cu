@@ -148,7 +148,8 @@ extern "C" __global__ void warplens_fill_bytes(unsigned char* data, u64 count) {
 // 4 spikes, 5 runs of zeros, 6 NaN, 7 zeros and ones, 8 nearly all one value, 9 below a limit, 10 of the
 // type's full range, 11 one less, 12 halved, 13 a half of zeros, 14 and 15 zeros, 16 repeated, 17 one for zero, 18 far from zero,
 // 19 more, 20 of given ones, 21 with -1 among them, 22 infinities, 23 four values, 24 small ones one larger, 25 runs of NaN, 26 one in sixteen what `limit` holds, 27 runs of it,
-// 28 columns of zeros, 29 other signs, 30 rising by little, 31 very large and very small, 32 a few far larger, 33 with other upper halves.
+// 28 columns of zeros, 29 other signs, 30 rising by little, 31 very large and very small, 32 a few far larger, 33 with other upper halves,
+// 34 a few others, 35 nearly the same several times.
 // `period` is the length of a row where it is known. Redrawn and permuted values are the buffer's own: an index stays in its
 // array.
 __device__ inline double uniform(u64 bits) { return double(bits >> 11) * 0x1p-53; }  // [0, 1)
@@ -233,17 +234,27 @@ template <>
 __device__ inline __half vast(const Source<__half>& source, u64 i, u64) { return source[i]; }
 
 
+// What stands first of two to four, within four units in the last place: differences that rounding decides.
+template <class T>
+__device__ T nearly(const Source<T>& source, u64 i, u64 seed) {
+    const double value = static_cast<double>(source[i - i % (2 + seed % 3)]);
+    const int steps = static_cast<int>(mix(seed + i) >> 40 & 7) - 4;
+    return static_cast<T>(value * (1 + steps * (sizeof(T) == 8 ? 0x1p-52 : sizeof(T) == 4 ? 0x1p-23 : 0x1p-10)));
+}
+
 // No number: of a float any that is none, since code that takes it apart may mind which.
 template <class T>
 __device__ T no_number(u64) { return static_cast<T>(__longlong_as_double(0x7ff8000000000000ll)); }
 template <>
 __device__ inline float no_number(u64 bits) { return __uint_as_float(0x7f800001u | (static_cast<unsigned>(bits >> 32) & 0x807fffffu)); }
 
-// One in 8192, and one at least.
+// One in 8192, of few one in 512, and one at least; or, in their places, what `limit` holds.
 template <class T>
 __device__ T special(const Source<T>& source, u64 i, u64 seed, bool infinite) {
     const u64 bits = mix(seed + i);
-    if (bits % 8192 && i != seed % source.count) return source[i];
+    // of few there are more among them, so that they meet zeros in other buffers
+    if (bits % (source.count > (1u << 18) ? 8192 : 512) && i != seed % source.count) return source[i];
+    if (source.limit) return static_cast<T>(__longlong_as_double(static_cast<long long>(source.limit)));
     const double infinity = __longlong_as_double(0x7ff0000000000000ll);
     return !infinite ? no_number<T>(bits) : static_cast<T>(bits >> 63 ? infinity : -infinity);
 }
@@ -266,9 +277,10 @@ __device__ T varied(const Source<T>& source, u64 i, unsigned kind, u64 seed) {
     if (kind == 5) return blanked(source, i, seed);
     if (kind == 27) return is_void(source, i, seed) ? static_cast<T>(__longlong_as_double(static_cast<long long>(source.limit))) : source[i];
     if (kind == 26) return bits % 16 ? source[i] : static_cast<T>(__longlong_as_double(static_cast<long long>(source.limit)));
-    if (kind == 25) return is_void(source, i, seed) ? no_number<T>(bits) : source[i];
+    if (kind == 25) return !is_void(source, i, seed) ? source[i] : source.limit ? static_cast<T>(__longlong_as_double(static_cast<long long>(source.limit))) : no_number<T>(bits);
     if (kind == 28) return is_striped(source, i, seed) ? static_cast<T>(0.0) : source[i];
     if (kind == 31) return vast(source, i, seed);
+    if (kind == 35) return nearly(source, i, seed);
     if (kind == 6 || kind == 22) return special(source, i, seed, kind == 22);
     if (kind == 23) return source[mix(seed + bits % 4) % source.count];
     if (kind == 13) return (i * 2 < source.count) == bool(seed >> 63) ? static_cast<T>(0.0) : source[i];
@@ -295,7 +307,14 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
         case 9: return static_cast<T>(bits % source.limit);
         case 10: return static_cast<T>(bits);
         case 15: return 0;
-        case 16: return source[i - i % (2 + seed % 3)];
+        case 16: {
+            // two to four times, here and there far more often: rows that are longer than any; what stood first, last
+            // or between
+            const u64 part = mix(seed + i / 256), many = part >> 62 ? 2 + seed % 3 : 16u << 2 * ((part >> 8) % 3);
+            const u64 begin = i - i % many, at = begin + (seed >> 8) % many;
+            return source[at < source.count ? at : source.count - 1];
+        }
+        case 34: return bits % 16 ? source[i] : source[mix(bits) % source.count];
         case 17: return source[i] ? source[i] : 1;
         case 19: return source[i] > 0 && source[i] <= 64 ? static_cast<T>(source[i] * 2 + 1) : source[i];
         case 20: {

@@ -156,6 +156,7 @@ class Oracle {
     void cut(std::size_t from);                // all cases from there on: there is no time for them
     bool as_own(const Case& c) const;
     bool mostly_clean(const Case& c) const;
+    void find_apart(Case& c);
     void set_length(double seconds);
     std::size_t floats() const;                // among the results
     std::string place(std::size_t block, std::size_t offset) const;

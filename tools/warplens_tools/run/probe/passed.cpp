@@ -37,7 +37,8 @@ void widen(Element element, std::uint8_t* at, std::mt19937_64& random) {
 }
 
 // A length, a width or a step that is one less, or half; what is zero stays, or is one: a flag.
-void change(std::uint8_t* at, unsigned width, Variant::Kind kind, std::mt19937_64& random) {
+// `turn` is how often all such numbers have had theirs.
+void change(std::uint8_t* at, unsigned width, Variant::Kind kind, int turn, std::mt19937_64& random) {
     const std::int64_t value = integer_at(at, width);
     if (kind == Variant::more && value > 0 && value <= kSmall) {
         const std::int64_t grown = value + 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(3 * value));
@@ -49,12 +50,11 @@ void change(std::uint8_t* at, unsigned width, Variant::Kind kind, std::mt19937_6
     }
     if (kind == Variant::few && value > 3 && value <= kHuge) {
         // less than what is looked at around each element, or than a warp
-        const std::uint64_t most = value <= kSmall || random() % 2 ? 3 : kWarp - 1;
+        const std::uint64_t most = turn % 2 == 0 ? 2 : value <= kSmall ? 3 : kWarp - 1;
         const std::int64_t fewer = 1 + static_cast<std::int64_t>(random() % most);
         std::memcpy(at, &fewer, width);
     }
-    // no length, which nobody takes below zero
-    if (kind == Variant::below && value >= 0 && value <= kSmall) {
+    if (kind == Variant::below) {
         const std::int64_t negative = value > 1 && random() % 2 ? -value : -1;
         std::memcpy(at, &negative, width);
     }
@@ -95,13 +95,30 @@ void loosen(std::uint8_t* at, unsigned width, std::mt19937_64& random) {
 
 }  // namespace
 
-// A small integer by value becomes, as often as not, one that the kernel asks for.
-void Inputs::ask(std::uint8_t* at, unsigned width, Drawing& d) const {
+// Whether one kind of inputs has another value for a number: those it has none for are not counted among its targets.
+bool Inputs::suits(const Word& word, Variant::Kind kind) const {
+    if (!integral(word.field.element)) return false;
+    const std::int64_t was = integer_at(by_value(word.parameter) + word.field.offset, word.field.width);
+    switch (kind) {
+        case Variant::more:
+        case Variant::many: return was > 0 && was <= kSmall;
+        case Variant::few: return was > 3 && was <= kHuge;
+        case Variant::raised: return was == 0;
+        case Variant::less: return was > 0;
+        case Variant::below: return was >= 0 && was <= kSmall && job_.below.count(word.parameter);
+        default: return true;
+    }
+}
+
+// A small integer by value becomes, as often as not, one that the kernel asks for. It is below zero only where the kernel
+// asks that number whether it is: a radius of less than nothing makes results by accident.
+void Inputs::ask(const Word& word, std::uint8_t* at, Drawing& d) const {
+    const unsigned width = word.field.width;
     const std::int64_t was = integer_at(at, width);
     if (was > kSmall || was < -kSmall || d.random() % 2) return;
     const std::int64_t is = asked_[d.random() % asked_.size()];
     // modes and counts, which lead nowhere far; two below zero make a length of what is none
-    if (is < -1 || is > 4 * kSmall || (is < 0 && d.below)) return;
+    if (is < -1 || is > 4 * kSmall || (is < 0 && (d.below || (was >= 0 && !job_.below.count(word.parameter))))) return;
     d.below = d.below || is < 0;
     std::memcpy(at, &is, width);
 }
@@ -115,13 +132,14 @@ void Inputs::meet(std::uint8_t* at, unsigned width, int own, const Drawing& d) c
 }
 
 // The next integer by value.
-void Inputs::change_number(std::uint8_t* at, unsigned width, Drawing& d) const {
+void Inputs::change_number(const Word& word, std::uint8_t* at, Drawing& d) const {
     const Variant& v = d.variant;
-    if (v.of_other_values()) return;
+    const unsigned width = word.field.width;
+    if (v.of_other_values() || !suits(word, v.kind)) return;
     const int own = d.number++, within = v.kind == Variant::numbers ? v.target % Variant::ways_of : v.target;
-    // beside others, whichever number there is
-    const int target = v.beside.empty() ? within : within % std::max(d.numbers, 1);
-    if (v.kind == Variant::asked) return ask(at, width, d);
+    // beside others, whichever number there is; a length may be short in two ways
+    const int target = v.beside.empty() && v.kind != Variant::few ? within : within % std::max(d.numbers, 1);
+    if (v.kind == Variant::asked) return ask(word, at, d);
     if (v.target >= 0 && v.target < Variant::asks_from && target != own) return;
     if (v.kind == Variant::numbers && v.target >= Variant::asks_from) return meet(at, width, own, d);
     if (v.kind == Variant::high) return raise(at, width, d.random);
@@ -129,7 +147,7 @@ void Inputs::change_number(std::uint8_t* at, unsigned width, Drawing& d) const {
         const auto way = static_cast<unsigned>(v.target < 0 ? d.random() % 4 : v.target / Variant::ways_of);
         if (v.target >= 0 || d.random() % 2) redraw(at, width, way, d.random, d.grown, std::min(kMostGrown, job_.roomy + 1.0));
     } else if (v.kind != Variant::below || own == d.chosen) {
-        change(at, width, v.kind, d.random);
+        change(at, width, v.kind, std::max(v.target, 0) / std::max(d.numbers, 1), d.random);
     }
 }
 
@@ -167,15 +185,17 @@ void Inputs::reshape(Given& made, int target, std::mt19937_64& random) const {
     }
 }
 
-// One float by value after another: small and whole, as orders are, and hardly another than it was.
+// One float by value after another: hardly another than it was, small and whole, as orders are, and what is asked for.
 void Inputs::settle(Element element, std::uint8_t* at, int own, const Drawing& d) const {
-    constexpr double values[] = {2, 1, -1, 0.5, 3, 4};
-    constexpr int near = 2, all = near + static_cast<int>(sizeof values / sizeof values[0]);
+    std::vector<double> values = {2, 1, -1, 0.5, 3, 4};
+    values.insert(values.end(), job_.sentinels.begin(), job_.sentinels.end());
+    constexpr int near = 2;
+    const int all = near + static_cast<int>(values.size());
     const int reals = static_cast<int>(words_.size()) - number_count(), turn = d.variant.target;
     if (own != turn % std::max(reals, 1)) return;
     const int which = turn / std::max(reals, 1) % all;
     const double was = load(element, at);
-    const double is = which < near ? was * (1 + (which ? -0x1p-13 : 0x1p-13)) : values[which - near];
+    const double is = which < near ? was * (1 + (which ? -0x1p-13 : 0x1p-13)) : values[static_cast<std::size_t>(which - near)];
     if (which >= near || std::isfinite(was)) store(element, at, is);
 }
 
@@ -194,7 +214,7 @@ void Inputs::turn_bit(Given& made, int target) const {
 // Of what is passed by value, what one kind of inputs makes of it.
 void Inputs::change_words(Given& made, const Variant& variant, std::mt19937_64& random) const {
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    const int integers = number_count();
+    const int integers = static_cast<int>(std::count_if(words_.begin(), words_.end(), [&](const Word& w) { return suits(w, variant.kind); }));
     int real = 0;  // the next float
     Drawing drawing{variant, random, integers, static_cast<int>(random() % static_cast<unsigned>(std::max(integers, 1)))};
     for (const Word& word : words_) {
@@ -204,7 +224,7 @@ void Inputs::change_words(Given& made, const Variant& variant, std::mt19937_64& 
             if (variant.kind == Variant::loose) {
                 if (job_.loose.count(word.parameter) && (variant.target < 0 || variant.target == drawing.number++)) loosen(at, word.field.width, random);
             } else if (variant.kind != Variant::masked) {
-                change_number(at, word.field.width, drawing);
+                change_number(word, at, drawing);
             }
             const std::int64_t is = integer_at(at, word.field.width);
             if (is != was) made.numbers.emplace_back(was, is);

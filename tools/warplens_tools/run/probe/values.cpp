@@ -83,7 +83,9 @@ void Inputs::put_floats(const Area& area, const Variant& variant, std::uint64_t 
     if (variant.kind == Variant::moved) return memory_.move(area.stretch, variant.scale, variant.noise, seed);
     const bool in_rows = variant.kind == Variant::blanks || variant.kind == Variant::voids;
     const std::uint64_t period = variant.kind == Variant::striped ? (lengths_.empty() ? 0 : lengths_[(static_cast<std::size_t>(variant.target) + job_.seed) % lengths_.size()]) : in_rows ? row(seed) : 0;
-    memory_.vary(area.stretch, variant.kind, 0, seed, 0, period);
+    std::uint64_t stands = 0;
+    if (stand_in_ != 0 && variant.odd()) std::memcpy(&stands, &stand_in_, sizeof stands);
+    memory_.vary(area.stretch, variant.kind, 0, seed, stands, period);
 }
 
 std::optional<Inputs::Met> Inputs::met(const Variant& variant) const {

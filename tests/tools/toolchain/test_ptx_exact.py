@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel does for its last bits, and what blocks do in one place, seen in what nvcc makes of both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warplens_tools.process.run import run
+from warplens_tools.toolchain.locate import resolve_toolchain
+from warplens_tools.toolchain.ptx_between import between_in, unseen
+from warplens_tools.toolchain.ptx_exact import exact_in, less_exact
+from warplens_tools.toolchain.ptx_sums import sums_in
+
+pytestmark = pytest.mark.compiler
+
+#: One kernel of the same name each: out, in, places, a counter, how many.
+BODIES = {
+    "plain": "float s = 0; for (int i = 0; i < n; ++i) s += x[i]; out[threadIdx.x] = s;",
+    "kahan": """float s = 0, c = 0;
+        for (int i = 0; i < n; ++i) { float y = x[i] - c, t = s + y; c = (t - s) - y; s = t; }
+        out[threadIdx.x] = s;""",
+    "neumaier": """float s = 0, c = 0;
+        for (int i = 0; i < n; ++i) {
+            float w = x[i], t = s + w;
+            c += fabsf(s) >= fabsf(w) ? (s - t) + w : (w - t) + s;
+            s = t;
+        }
+        out[threadIdx.x] = s + c;""",
+    "double": "double s = 0; for (int i = 0; i < n; ++i) s += x[i]; out[threadIdx.x] = s;",
+    "power": "float s = 0; for (int i = 0; i < n; ++i) s += powf(x[i], 1.7f); out[threadIdx.x] = s;",
+    "square": "float s = 0; for (int i = 0; i < n; ++i) s += x[i] * x[i]; out[threadIdx.x] = s;",
+    "root": "float s = 0; for (int i = 0; i < n; ++i) s += cbrtf(x[i]); out[threadIdx.x] = s;",
+    "quick": "float s = 0; for (int i = 0; i < n; ++i) s += __powf(x[i], 1.7f); out[threadIdx.x] = s;",
+    "added": "atomicAdd(out + at[threadIdx.x], x[threadIdx.x]);",
+    "lost": "out[at[threadIdx.x]] += x[threadIdx.x];",
+    "counted": "atomicAdd(out + int(rintf(x[threadIdx.x] * 4)), 1.0f);",
+    "miscounted": "out[int(rintf(x[threadIdx.x] * 4))] += 1.0f;",
+    "owned": "if (!threadIdx.x || at[threadIdx.x - 1] != at[threadIdx.x]) out[at[threadIdx.x]] = x[threadIdx.x];",
+    "fence": """out[blockIdx.x] = x[blockIdx.x]; __threadfence();
+        if (atomicAdd(count, 1u) == gridDim.x - 1) { float s = 0; volatile float* o = out;
+            for (int i = 0; i < n; ++i) s += o[i]; out[n] = s; }""",
+    "bare": """out[blockIdx.x] = x[blockIdx.x];
+        if (atomicAdd(count, 1u) == gridDim.x - 1) { float s = 0; volatile float* o = out;
+            for (int i = 0; i < n; ++i) s += o[i]; out[n] = s; }""",
+    "cached": """out[blockIdx.x] = x[blockIdx.x]; __threadfence();
+        if (atomicAdd(count, 1u) == gridDim.x - 1) { float s = 0;
+            for (int i = 0; i < n; ++i) s += __ldg(out + i); out[n] = s; }""",
+    "by one": "atomicAdd(count, 1u); out[threadIdx.x] = x[threadIdx.x];",
+}
+
+
+@pytest.fixture(scope="module")
+def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What nvcc makes of each body, as the kernel of a unit of its own."""
+    nvcc = resolve_toolchain().find("nvcc")
+    if nvcc is None:
+        pytest.skip("no nvcc")
+    folder = tmp_path_factory.mktemp("exact")
+    head = "__global__ void k(float* out, const float* x, const int* at, unsigned* count, int n) {"
+    names = {name: f"{number}.cu" for number, name in enumerate(BODIES)}
+    for name, file in names.items():
+        (folder / file).write_text(f"{head} {BODIES[name]} }}\n")
+    found = run([str(nvcc.path), "-ptx", "-arch=sm_90", *names.values()], timeout=300, cwd=folder)
+    assert found.status == 0, found.stderr
+    return {name: (folder / Path(file).with_suffix(".ptx")).read_text() for name, file in names.items()}
+
+
+def less(ptx: dict[str, str], was: str, now: str) -> str:
+    return less_exact(exact_in(ptx[was]), exact_in(ptx[now]), sums_in(ptx[now]))
+
+
+@pytest.mark.parametrize("was", ["kahan", "neumaier"])
+def test_a_sum_that_carries_its_losses_is_no_plain_one(ptx: dict[str, str], was: str) -> None:
+    assert "carries along" in less(ptx, was, "plain")
+    # each other's, or in double
+    for now in ("kahan", "neumaier", "double"):
+        assert less(ptx, was, now) == ""
+    assert less(ptx, "plain", was) == ""
+
+
+def test_what_the_math_library_carries_is_no_sum(ptx: dict[str, str]) -> None:
+    assert less(ptx, "power", "square") == "" == less(ptx, "power", "root")
+
+
+def test_functions_that_one_instruction_approximates(ptx: dict[str, str]) -> None:
+    assert "logarithms" in less(ptx, "power", "quick")
+    assert less(ptx, "quick", "quick") == "" == less(ptx, "quick", "power")
+
+
+def chance(ptx: dict[str, str], was: str, now: str) -> str:
+    return unseen(between_in(ptx[was]), between_in(ptx[now]))
+
+
+def test_places_that_loaded_numbers_lead_to_are_added_to_by_atomic_operations(ptx: dict[str, str]) -> None:
+    assert "atomic" in chance(ptx, "added", "lost")
+    assert "atomic" in chance(ptx, "counted", "miscounted")
+    assert chance(ptx, "added", "owned") == "" == chance(ptx, "lost", "lost")
+
+
+def test_what_other_blocks_wrote_is_seen_behind_a_fence(ptx: dict[str, str]) -> None:
+    assert "fence" in chance(ptx, "fence", "bare")
+    assert "read-only cache" in chance(ptx, "fence", "cached")
+    # nothing is read of what others write
+    assert chance(ptx, "fence", "by one") == "" == chance(ptx, "fence", "fence")

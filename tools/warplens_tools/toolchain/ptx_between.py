@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What threads of several blocks do in one place of global memory, by PTX: what only a run of bad luck shows wrong.
+
+Two threads that add to one place without an atomic operation lose one of both where they come at once; what another
+block wrote may not be seen without a fence, nor ever through the read-only cache. Most runs give what is right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from warplens_tools.toolchain.ptx_flow import COMMENT, FROM_FLOAT, Flow, kernels_of
+from warplens_tools.toolchain.symbols import unit_free_name
+
+_FENCE = re.compile(r"\b(?:membar\.(?:gl|sys)|fence(?:\.\w+)*\.(?:gpu|sys)|barrier\.cluster)\b")
+#: What orders what a thread wrote and reads by itself.
+_ORDERED = re.compile(
+    r"\b(?:atom|red|ld|st)(?:\.\w+)*\.(?:acquire|release|acq_rel)\b|\b(?:ld|st)\.(?:acquire|release)\b"
+)
+
+
+class Between(msgspec.Struct, frozen=True):
+    """Of one kernel, pointers among its parameters by number."""
+
+    #: Read through the read-only cache, read otherwise, and written in any way.
+    cached: frozenset[str] = frozenset()
+    read: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()
+    #: Changed by atomic operations.
+    atomic: frozenset[str] = frozenset()
+    #: Read and written where loaded numbers, or floats, lead.
+    led: frozenset[str] = frozenset()
+    #: Whether it orders what blocks see of one another.
+    fenced: bool = False
+
+
+def between_in(ptx: str) -> dict[str, Between]:
+    """Of each kernel of a unit, by the name that it has whatever the unit; nothing where none touches global memory."""
+    text = COMMENT.sub(" ", ptx)
+    fenced = bool(_FENCE.search(text) or _ORDERED.search(text))
+    several = text.count(".entry") > 1 or ".func" in text
+    found = {}
+    for name, flow in kernels_of(ptx):
+        body = _body(text, name) if several else text
+        found[unit_free_name(name)] = _of(flow, fenced and bool(_FENCE.search(body) or _ORDERED.search(body)))
+    return found
+
+
+def unseen(baseline: Mapping[str, Between], candidate: Mapping[str, Between]) -> str:
+    """What a candidate leaves to chance that the baseline does not; "" if nothing is known to be."""
+    for name, new in candidate.items():
+        known = baseline.get(name)
+        if known is None:
+            continue
+        cached = (new.cached & new.written) - (known.cached & known.written)
+        if cached:
+            where = f"behind parameter {int(min(cached)) + 1}"
+            return f"the edit reads {where} through the read-only cache, and writes there"
+        if known.fenced and not new.fenced and new.atomic and new.read & new.written:
+            return "the edit has no fence where the kernel has one between what blocks write and others read"
+        lost = (known.atomic & new.led) - new.atomic - known.led
+        if lost:
+            where = f"places behind parameter {int(min(lost)) + 1} that its inputs lead to"
+            return f"the edit adds to {where}, the kernel by atomic operations"
+    return ""
+
+
+def _body(text: str, kernel: str) -> str:
+    head = re.search(rf"\.entry\s+{re.escape(kernel)}\b", text)
+    if head is None:
+        return ""
+    end = text.find(".entry", head.end())
+    return text[head.end() : end if end > 0 else None]
+
+
+def _of(flow: Flow, fenced: bool) -> Between:
+    cached, read, written, atomic = set[str](), set[str](), set[str](), set[str]()
+    led_reads, led_writes = set[str](), set[str]()
+    for name, place in flow.accessed:
+        bases = flow.bases(place)
+        if name.startswith(("atom", "red.")):
+            if ".shared" not in name:
+                atomic |= bases
+            continue
+        stores = name.startswith("st.")
+        (written if stores else cached if ".nc" in name else read).update(bases)
+        if _is_led(flow, place):
+            (led_writes if stores else led_reads).update(bases)
+    return Between(
+        frozenset(cached),
+        frozenset(read),
+        frozenset(written | atomic),
+        frozenset(atomic),
+        frozenset(led_reads & led_writes),
+        fenced,
+    )
+
+
+def _is_led(flow: Flow, place: str) -> bool:
+    """Whether an address is worked out from what was loaded, or from floats."""
+    steps = (step for register in flow.closure({place}) for step in flow.steps.get(register, ()))
+    return any(step.place or FROM_FLOAT.match(step.name) for step in steps)

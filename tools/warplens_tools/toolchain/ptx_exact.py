@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel does for the last bits of its results, by its PTX: sums that carry along what each addition loses
+(Kahan, Neumaier, two-sum), and functions that are worked out to a float's precision, not approximated by one
+instruction.
+
+Both are meant for inputs that cancel, or that lie where an approximation is off by far more than a rounding. On others
+a plain sum and an approximation give nearly the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from warplens_tools.toolchain.ptx_flow import of_kernels
+
+_ADDS = re.compile(r"\b(add|sub)(?:\.(?:rn|ftz))*\.(f32|f64)\s+(%\w+),\s*([^;,]+),\s*([^;]+);")
+_MOVES = re.compile(r"\b(?:mov|selp|neg|abs)\.[fb](?:32|64)\s+(%\w+),([^;]*);")
+_REGISTER = re.compile(r"%\w+")
+#: How far moves and choices between registers are followed.
+_FAR = 4
+#: Absolute errors that no relative bound holds for: near 1, near a multiple of pi, and of 11 bits anywhere.
+_APPROXIMATE = re.compile(r"\b(lg2|sin|cos|tanh)\.approx(?:\.ftz)?\.f32\b")
+#: `cbrtf` begins with one logarithm and a third of it, and refines the result.
+_THIRD = re.compile(r"\b0f3EAAAA(?:AA|AB)\b", re.IGNORECASE)
+_SAID = {"lg2": "logarithms", "sin": "sines", "cos": "cosines", "tanh": "hyperbolic tangents"}
+
+
+class Exact(msgspec.Struct, frozen=True):
+    """Of one kernel: the formats in which it carries along what its sums lose, and functions that it approximates."""
+
+    compensated: frozenset[str] = frozenset()
+    approximated: frozenset[str] = frozenset()
+
+
+def exact_in(ptx: str) -> dict[str, Exact]:
+    """Of each kernel of a unit, by the name that it has whatever the unit."""
+    approximated = of_kernels(ptx, _approximated)
+    return {name: Exact(kinds, approximated[name]) for name, kinds in of_kernels(ptx, _compensated).items()}
+
+
+def less_exact(
+    baseline: Mapping[str, Exact], candidate: Mapping[str, Exact], sums: Mapping[str, frozenset[str]]
+) -> str:
+    """How a candidate's kernels are less exact than the baseline's by what they compensate and what they approximate;
+    "" if in nothing. `sums` are the formats that the candidate adds up in: what it carries in double needs no more.
+    """
+    for name, new in candidate.items():
+        known = baseline.get(name)
+        if known is None:
+            continue
+        lost = known.compensated - new.compensated
+        if "f64" in lost or ("f32" in lost and "f32" in sums.get(name, frozenset())):
+            return "the edit adds up without what the kernel carries along of each sum's rounding"
+        if more := sorted(new.approximated - known.approximated):
+            return f"the edit approximates {more[0]} that the kernel works out"
+    return ""
+
+
+def _compensated(body: str) -> frozenset[str]:
+    """s = a + b, then z = s - a or a - s, and z and b meet in another addition: what b has lost. Only where s goes
+    round in a loop: the math library's own functions carry what two or three terms lose.
+    """
+    alike = _alike(body)
+    additions = [
+        (kind, to, alike.get(a.strip(), {a.strip()}), alike.get(b.strip(), {b.strip()}))
+        for _, kind, to, a, b in _ADDS.findall(body)
+    ]
+    made = {to: (kind, a, b) for kind, to, a, b in additions}
+    sums = {to for to in made if _goes_round(to, made)}
+    found = set()
+    for kind, to, left, right in additions:
+        for one, other in ((left, right), (right, left)):
+            # `one` is z, of s and of what was added to; `other` is what was added
+            for z in one & made.keys():
+                if z != to and _loses(z, other, kind, made, sums):
+                    found.add(kind)
+    return frozenset(found)
+
+
+_Made = Mapping[str, tuple[str, set[str], set[str]]]
+
+
+def _goes_round(register: str, made: _Made) -> bool:
+    seen, left = set[str](), [register]
+    while left:
+        _, a, b = made[left.pop()]
+        more = (a | b) & made.keys() - seen
+        if register in more:
+            return True
+        seen |= more
+        left += more
+    return False
+
+
+def _loses(z: str, added: set[str], kind: str, made: _Made, sums: set[str]) -> bool:
+    _, left, right = made[z]
+    for one, other in ((left, right), (right, left)):
+        for s in one & sums:
+            of, a, b = made[s]
+            if of == kind and s != z and ((a & other and b & added) or (b & other and a & added)):
+                return True
+    return False
+
+
+def _alike(body: str) -> dict[str, set[str]]:
+    """For each register those that it may hold the value of, itself among them."""
+    from_: dict[str, set[str]] = {}
+    for to, sources in _MOVES.findall(body):
+        from_.setdefault(to, set()).update(s for s in _REGISTER.findall(sources) if not s.startswith("%p"))
+    found = {to: {to} for to in from_}
+    for _ in range(_FAR):
+        for held in found.values():
+            held |= set().union(*(from_.get(one, set()) for one in held))
+    return found
+
+
+def _approximated(body: str) -> frozenset[str]:
+    found = [match[1] for match in _APPROXIMATE.finditer(body)]
+    if found.count("lg2") <= len(_THIRD.findall(body)):
+        found = [one for one in found if one != "lg2"]
+    return frozenset(_SAID[one] for one in found)
