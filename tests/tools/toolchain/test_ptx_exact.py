@@ -37,6 +37,14 @@ BODIES = {
     "lost": "out[at[threadIdx.x]] += x[threadIdx.x];",
     "counted": "atomicAdd(out + int(rintf(x[threadIdx.x] * 4)), 1.0f);",
     "miscounted": "out[int(rintf(x[threadIdx.x] * 4))] += 1.0f;",
+    "shared": """__shared__ int c[256]; atomicAdd(c + at[threadIdx.x], 1); __syncthreads();
+        out[threadIdx.x] = c[threadIdx.x];""",
+    "shared lost": """__shared__ int c[256]; ++c[at[threadIdx.x]]; __syncthreads();
+        out[threadIdx.x] = c[threadIdx.x];""",
+    "packed": """__shared__ unsigned c[128];
+        const int b = at[threadIdx.x];
+        atomicAdd(c + (b >> 1), b & 1 ? 65536u : 1u); __syncthreads();
+        out[threadIdx.x] = c[threadIdx.x >> 1] >> (threadIdx.x & 1) * 16 & 0xffffu;""",
     "owned": "if (!threadIdx.x || at[threadIdx.x - 1] != at[threadIdx.x]) out[at[threadIdx.x]] = x[threadIdx.x];",
     "fence": """out[blockIdx.x] = x[blockIdx.x]; __threadfence();
         if (atomicAdd(count, 1u) == gridDim.x - 1) { float s = 0; volatile float* o = out;
@@ -62,7 +70,9 @@ def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     names = {name: f"{number}.cu" for number, name in enumerate(BODIES)}
     for name, file in names.items():
         (folder / file).write_text(f"{head} {BODIES[name]} }}\n")
-    found = run([str(nvcc.path), "-ptx", "-arch=sm_90", *names.values()], timeout=300, cwd=folder)
+    found = run(
+        [str(nvcc.path), "-ptx", "-lineinfo", "-arch=sm_90", *names.values()], timeout=300, cwd=folder
+    )
     assert found.status == 0, found.stderr
     return {name: (folder / Path(file).with_suffix(".ptx")).read_text() for name, file in names.items()}
 
@@ -96,6 +106,8 @@ def chance(ptx: dict[str, str], was: str, now: str) -> str:
 def test_places_that_loaded_numbers_lead_to_are_added_to_by_atomic_operations(ptx: dict[str, str]) -> None:
     assert "atomic" in chance(ptx, "added", "lost")
     assert "atomic" in chance(ptx, "counted", "miscounted")
+    assert "shared memory" in chance(ptx, "shared", "shared lost")
+    assert "one word" in chance(ptx, "shared", "packed")
     assert chance(ptx, "added", "owned") == "" == chance(ptx, "lost", "lost")
 
 

@@ -21,6 +21,14 @@ _ORDERED = re.compile(
     r"\b(?:atom|red|ld|st)(?:\.\w+)*\.(?:acquire|release|acq_rel)\b|\b(?:ld|st)\.(?:acquire|release)\b"
 )
 
+_CHANCE = "a run shows it by chance alone"
+_ATOMIC_SHARED = re.compile(r"\b(?:atom|red)(?:\.\w+)*\.shared\b")
+#: An access to shared memory, and the register of its place.
+_SHARED = re.compile(r"\b(ld|st)(?:\.\w+)*\.shared(?:\.\w+)*\s+[^\[;]*\[(%r\d+)")
+#: What is added by atomic operations on 32 bits, and a unit of each part of a word.
+_ADDED = re.compile(r"\b(?:atom|red)(?:\.\w+)*\.add\.[us]32\s+[^;]*,\s*(%?\w+);")
+_PARTS = frozenset({"256", "65536", "16777216"})
+
 
 class Between(msgspec.Struct, frozen=True):
     """Of one kernel, pointers among its parameters by number."""
@@ -33,6 +41,11 @@ class Between(msgspec.Struct, frozen=True):
     atomic: frozenset[str] = frozenset()
     #: Read and written where loaded numbers, or floats, lead.
     led: frozenset[str] = frozenset()
+    #: Whether it changes shared memory by atomic operations, and whether it reads and writes it where its inputs lead.
+    atomic_shared: bool = False
+    led_shared: bool = False
+    #: Whether it adds to a part of a word, which then holds several numbers of fewer bits.
+    packs: bool = False
     #: Whether it orders what blocks see of one another.
     fenced: bool = False
 
@@ -45,7 +58,9 @@ def between_in(ptx: str) -> dict[str, Between]:
     found = {}
     for name, flow in kernels_of(ptx):
         body = _body(text, name) if several else text
-        found[unit_free_name(name)] = _of(flow, fenced and bool(_FENCE.search(body) or _ORDERED.search(body)))
+        found[unit_free_name(name)] = _of(
+            flow, body, fenced and bool(_FENCE.search(body) or _ORDERED.search(body))
+        )
     return found
 
 
@@ -58,13 +73,20 @@ def unseen(baseline: Mapping[str, Between], candidate: Mapping[str, Between]) ->
         cached = (new.cached & new.written) - (known.cached & known.written)
         if cached:
             where = f"behind parameter {int(min(cached)) + 1}"
-            return f"the edit reads {where} through the read-only cache, and writes there"
+            return f"the edit reads {where} through the read-only cache, and writes there: {_CHANCE}"
         if known.fenced and not new.fenced and new.atomic and new.read & new.written:
-            return "the edit has no fence where the kernel has one between what blocks write and others read"
+            why = "the edit has no fence where the kernel has one between what blocks write and others read"
+            return f"{why}: {_CHANCE}"
+        if known.atomic_shared and not new.atomic_shared and new.led_shared and not known.led_shared:
+            why = "the edit adds to shared memory where its inputs lead, the kernel by atomic operations"
+            return f"{why}: {_CHANCE}"
+        if new.packs and not known.packs:
+            why = "the edit counts several numbers in one word, the kernel each in its own"
+            return f"{why}: more than this run has may overflow"
         lost = (known.atomic & new.led) - new.atomic - known.led
         if lost:
             where = f"places behind parameter {int(min(lost)) + 1} that its inputs lead to"
-            return f"the edit adds to {where}, the kernel by atomic operations"
+            return f"the edit adds to {where}, the kernel by atomic operations: {_CHANCE}"
     return ""
 
 
@@ -76,7 +98,7 @@ def _body(text: str, kernel: str) -> str:
     return text[head.end() : end if end > 0 else None]
 
 
-def _of(flow: Flow, fenced: bool) -> Between:
+def _of(flow: Flow, body: str, fenced: bool) -> Between:
     cached, read, written, atomic = set[str](), set[str](), set[str](), set[str]()
     led_reads, led_writes = set[str](), set[str]()
     for name, place in flow.accessed:
@@ -95,7 +117,26 @@ def _of(flow: Flow, fenced: bool) -> Between:
         frozenset(written | atomic),
         frozenset(atomic),
         frozenset(led_reads & led_writes),
+        _ATOMIC_SHARED.search(body) is not None,
+        any(_is_led(flow, place) for place in _in_shared(body, "ld") & _in_shared(body, "st")),
+        any(_is_part(flow, operand) for operand in _ADDED.findall(body)),
         fenced,
+    )
+
+
+def _in_shared(body: str, what: str) -> set[str]:
+    return {register for does, register in _SHARED.findall(body) if does == what}
+
+
+def _is_part(flow: Flow, operand: str) -> bool:
+    """Whether what is added to 32 bits leaves the lowest ones as they are."""
+    if operand in _PARTS:
+        return True
+    steps = flow.steps.get(operand, ())
+    return any(
+        (step.name.startswith(("selp", "mov")) and _PARTS & {s.lstrip("#") for s in step.sources})
+        or (step.name.startswith("shl.b32") and step.sources[1:] in (("#8",), ("#16",), ("#24",)))
+        for step in steps
     )
 
 

@@ -10,7 +10,8 @@ import msgspec
 
 from warplens_tools.toolchain.symbols import unit_free_name
 
-COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+#: Comments, and lines of the source: one that is inlined says so in words, as instructions do.
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^[ \t]*\.loc\b[^\n]*", re.DOTALL | re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\((.*?)\)[^{]*\{", re.DOTALL)
 #: A kernel; a function that is called has no name here.
 _HEAD = re.compile(r"\.entry\s+([\w$]+)|\.func\b")
