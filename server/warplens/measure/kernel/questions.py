@@ -44,7 +44,7 @@ class Questions:
         self.lost_seconds = 0.0
         self._crashed: Counter[str] = Counter()
 
-    def drawn(self, *, rounded: bool) -> tuple[Variant, ...]:
+    def drawn(self, *, rounded: bool = True) -> tuple[Variant, ...]:
         """Sets of inputs for one visit; `rounded`: the kernel says how its differences are rounded."""
         meant = [v for v in self.variants if rounded or v.kind != "near"]
         return drawn(meant, thorough=self._thorough, shortened=self._shortened)

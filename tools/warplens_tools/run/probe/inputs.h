@@ -173,7 +173,7 @@ class Inputs {
     void find_pairs();
     void change_words(Given& made, const Variant& variant, std::mt19937_64& random) const;
     int number_count() const;  // of integers by value
-    void put_one(const Variant& variant, std::uint64_t seed);
+    void put_one(const Variant& variant, std::uint64_t seed, const Variant* beside = nullptr);
     void put_floats(const Area& area, const Variant& variant, std::uint64_t seed);
 
     const Job& job_;

@@ -38,10 +38,12 @@ void Inputs::put(const Variant& variant, std::uint64_t seed, const Given& given)
         if (length > 1 && length < kHuge && std::find(lengths_.begin(), lengths_.end(), known) == lengths_.end()) lengths_.push_back(known);
     }
     put_one(variant, seed);
-    for (const Variant& other : variant.beside) put_one(other, seed += 0x9e3779b97f4a7c15ull);
+    for (const Variant& other : variant.beside) put_one(other, seed += 0x9e3779b97f4a7c15ull, &variant);
 }
 
-void Inputs::put_one(const Variant& variant, std::uint64_t seed) {
+// `beside`: what has been put already; the one buffer that it was for stays as it is.
+void Inputs::put_one(const Variant& variant, std::uint64_t seed, const Variant* beside) {
+    const bool of_one = beside && beside->target >= 0 && !beside->by_value() && !beside->of_integers();
     auto next = [&] { return seed++ * 0x9e3779b97f4a7c15ull; };
     if (variant.kind == Variant::aliased && static_cast<std::size_t>(variant.target) < pairs_.size()) {
         const Pair& pair = pairs_[static_cast<std::size_t>(variant.target)];
@@ -74,6 +76,7 @@ void Inputs::put_one(const Variant& variant, std::uint64_t seed) {
     const std::uint64_t shared = variant.kind == Variant::striped ? next() & ~std::uint64_t{UINT32_MAX} : 0;
     for (std::size_t i = 0; i < floats_.size(); ++i) {
         const std::uint64_t own = next();
+        if (of_one && beside->means(floats_[i].group, groups_of(floats_), job_.seed)) continue;
         if (variant.kind == Variant::striped || variant.means(floats_[i].group, groups_of(floats_), job_.seed)) put_floats(floats_[i], variant, shared ? shared | (own & UINT32_MAX) : own);
     }
 }
