@@ -86,22 +86,22 @@ def apply(found: Opened) -> RewriteResult:
     sharer = Sharer(found.reader, found.rows(), least=_SMALLEST)
     sharing = sharer.share()
     sharer.check_neighbours()
-    numbers = {axis.axis: _number(found, axis) for axis in axes}
-    definition = _launch(found, numbers)
-    writer = GroupEdits(found.edits, BlockGroup(found.style, "blockDim.x", _lane(axes)))
+    numbers = {axis.axis: number_blocks(found, axis) for axis in axes}
+    definition = launch_rows(found, numbers)
+    writer = GroupEdits(found.edits, BlockGroup(found.style, "blockDim.x", lane_of(axes)))
     writer.write(sharing)
     writer.define_helpers(definition)
     edits = found.all_edits()
     return RewriteResult(edits, title="Give each row to a block", caveat=REORDERED if sharing.joins else "")
 
 
-def _lane(axes: list[Numbering]) -> str:
+def lane_of(axes: list[Numbering]) -> str:
     """The name that the kernel has for `threadIdx.x` everywhere, or that."""
     names = {axis.alias(node) for axis in axes if axis.axis == "x" for node in axis.threads}
     return next(iter(names), "") or "threadIdx.x" if len(names) == 1 else "threadIdx.x"
 
 
-def _number(found: Opened, axis: Numbering) -> list[Node]:
+def number_blocks(found: Opened, axis: Numbering) -> list[Node]:
     """Write `blockIdx.x` for the number of a thread; the expressions that were it."""
     strides = axis.strides()
     numbers = axis.only_numbered()
@@ -112,7 +112,7 @@ def _number(found: Opened, axis: Numbering) -> list[Node]:
     return numbers
 
 
-def _launch(found: Opened, numbers: dict[str, list[Node]]) -> str:
+def launch_rows(found: Opened, numbers: dict[str, list[Node]]) -> str:
     """Change the launches; the definition of a constant that they need, "" for none."""
     launches = found.launches
     size, flat = launches.block_value(0), all(launches.block_value(i) in (None, 1) for i in (1, 2))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from warplens_tools.rewrite import (
+    array_for_block,
     array_in_registers,
     axes_in_order,
     axes_in_vectors,
@@ -134,6 +135,7 @@ REWRITES: tuple[Rewrite, ...] = (
     work_out_once.REWRITE,
     columns_in_block.REWRITE,
     array_in_registers.REWRITE,
+    array_for_block.REWRITE,
     scan_by_shuffle.REWRITE,
     scan_sweeps.REWRITE,
     several_channels.REWRITE,
