@@ -215,3 +215,36 @@ def test_what_all_threads_load_from_one_place_counts_as_a_parameter() -> None:
     assert apart[0] is None
     assert apart[1] is not None
     assert forms.describe(apart[1].growth("threadIdx.x") or Form()) == "w[blockIdx.x]"
+
+
+CHOICES = {
+    "i < 0 ? 0 : i": lambda i, _: max(i, 0),
+    "0 > i ? 0 : i": lambda i, _: max(i, 0),
+    "i >= n ? n - 1 : i": lambda i, n: min(i, n - 1),
+    "i <= n ? i : n": lambda i, n: min(i, n),
+    "i < 0 ? 0 : (i >= n ? n - 1 : i)": lambda i, n: max(0, min(i, n - 1)),
+    "i > n - 1 ? n - 1 : i < 0 ? 0 : i": lambda i, n: max(0, min(i, n - 1)),
+    "i >= 0 ? (i < n ? i : n - 1) : 0": lambda i, n: max(0, min(i, n - 1)),
+    "clamped(i, 0, n - 1)": lambda i, n: max(0, min(i, n - 1)),
+}
+
+
+@pytest.mark.parametrize("expression", CHOICES)
+def test_a_choice_is_an_extreme(expression: str) -> None:
+    text = SourceText(
+        "__device__ int clamped(int v, int low, int high) { return v < low ? low : (v > high ? high : v); }\n"
+        f"__global__ void k(float* a, int n) {{ int i = threadIdx.x - 5; a[{expression}] = 0; }}"
+    )
+    tree = parse_tree(text)
+    found = accesses(tree, model_of(tree, "k.cu").kernels[0])[0].index
+    assert found is not None
+    for i in range(-5, 20):
+        for n in range(1, 12):
+            assert found.evaluate({"threadIdx.x": i + 5, "n": n}) == CHOICES[expression](i, n)
+
+
+@pytest.mark.parametrize(
+    "expression", ["i < n ? 0 : i", "i == 0 ? 0 : i", "i < 0 ? i : n", "i < 3 ? n : i + 1"]
+)
+def test_any_other_choice_is_none(expression: str) -> None:
+    assert index_of("int i = threadIdx.x;", expression) is None

@@ -30,8 +30,8 @@ __global__ void keep_large(const float* in, float* out, int* count, int n, float
   __syncthreads();
   bool placed = false;
   int place = 0;
-  float v;
   int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float v;
   if (i < n) {
     v = in[i];
     if (v > threshold) {
@@ -86,6 +86,8 @@ from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.text import TextEdit
 
 _AMONG = "// Places among the block's own first, then those of the whole block."
+#: Stands where the variables that are named behind the place are declared: before the first condition.
+_KEPT = "\0"
 _BEHIND = "more is done behind the place's own branch"
 _PLAIN_TYPE = re.compile(r"(?!auto\b)[\w: ]+(?:<[\w: ,]+>)?")
 
@@ -193,8 +195,7 @@ class _Writer:
             "__syncthreads();",
             f"bool {self.placed} = false;",
             f"{kind} {self.place} = 0;",
-            *keeps,
-            *front,
+            *(line for part in front for line in (keeps if part == _KEPT else [part])),
             "__syncthreads();",
             f"if ({one} && {self.count} != 0) {taken}",
             "__syncthreads();",
@@ -239,11 +240,13 @@ class _Writer:
             if node.id == self.taken.statement.id:
                 return [*lines, *self._take()]
             if holds(node, self.taken.call):
-                return [*lines, *self._branch(node, inside[at + 1 :])]
+                kept = [] if deep else [_KEPT]
+                return [*lines, *kept, *self._branch(node, inside[at + 1 :])]
             condition = self._leaves(node)
             if condition:
                 inner = self._block(inside[at + 1 :], deep=True)
-                return [*lines, f"if ({condition}) {{", indented("\n".join(inner)), "}"]
+                kept = [] if deep else [_KEPT]
+                return [*lines, *kept, f"if ({condition}) {{", indented("\n".join(inner)), "}"]
             lines += self._written(node, deep=deep)
         raise Refused("the place is not found")
 

@@ -20,6 +20,7 @@ from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.bindings import Binding, value_node
+from warplens_tools.cuda.values.choices import chosen
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, constants_of, layouts_of
 from warplens_tools.cuda.values.cooperative_groups import builtin_path, rank_or_size
 from warplens_tools.cuda.values.forms import Form, Symbol
@@ -188,6 +189,10 @@ class FormReader:
             return None
         left, right = self.traced(arguments[0]), self.traced(arguments[1])
         return forms.combine(operation, left, right) if left is not None and right is not None else None
+
+    def choice(self, node: Node) -> Form | None:
+        """`i < 0 ? 0 : i`: a minimum, a maximum, a clamp"""
+        return chosen(node, self.traced)
 
     def _returned(self, name: str, arguments: list[Node]) -> Form | None:
         """What a function of the file that is one `return` gives."""
@@ -384,6 +389,7 @@ _READERS = {
     "unary_expression": FormReader.unary,
     "cast_expression": FormReader.cast,
     "call_expression": FormReader.call,
+    "conditional_expression": FormReader.choice,
     "sizeof_expression": FormReader.size,
     "subscript_expression": FormReader.element,
     "pointer_expression": FormReader.element,
