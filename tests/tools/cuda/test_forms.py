@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -217,7 +219,7 @@ def test_what_all_threads_load_from_one_place_counts_as_a_parameter() -> None:
     assert forms.describe(apart[1].growth("threadIdx.x") or Form()) == "w[blockIdx.x]"
 
 
-CHOICES = {
+CHOICES: dict[str, Callable[[int, int], int]] = {
     "i < 0 ? 0 : i": lambda i, _: max(i, 0),
     "0 > i ? 0 : i": lambda i, _: max(i, 0),
     "i >= n ? n - 1 : i": lambda i, n: min(i, n - 1),

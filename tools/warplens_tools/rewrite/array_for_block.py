@@ -115,7 +115,7 @@ class _Sharer:
 
     def _bytes(self, found: Opened, written: str) -> int:
         """Of an element; more than there is where the file does not tell."""
-        kind = concrete_type(found.model, found.kernel, self.tree, written)
+        kind = concrete_type(found.model, found.kernel, self.tree, self.tree.file, written)
         return type_bytes(kind) or _STATIC_BYTES + 1
 
     def _declaration(self, name: str) -> Node:
