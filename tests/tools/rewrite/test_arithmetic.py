@@ -84,6 +84,24 @@ def test_fast_intrinsics(slow: str) -> None:
     assert "precision" in result.caveat
 
 
+HELPER = """
+__device__ float frequency(int i, float base) { return powf(base, -2.0f * i); }
+"""
+
+
+def test_fast_intrinsics_in_a_function_that_the_kernel_alone_calls() -> None:
+    own = HELPER + kernel("frequency(n, x) * cosf(x)")
+    after = rewritten("fast-intrinsics", own)[1]
+    assert "__powf(base" in after and "__cosf(x)" in after
+    for other in (
+        "void other(float* o) { *o = frequency(1, 2.0f); }",
+        "__global__ void second() { frequency(1, 2.0f); }",
+    ):
+        assert "__powf" not in rewritten("fast-intrinsics", own + other)[1]
+    both = own.replace("__device__ float", "__host__ __device__ float")
+    assert "__powf" not in rewritten("fast-intrinsics", both)[1]
+
+
 @pytest.mark.parametrize("kept", ["x / 2.0f", "exp((double)x)", "x * x", "n / 3"])
 def test_what_has_no_fast_form_stays(kept: str) -> None:
     assert rewritten("fast-intrinsics", kernel(kept))[0].refused

@@ -21,22 +21,30 @@ __global__ void sigmoid(float* out, const float* in, int n) {
 }
 ```
 
-Only what is `float` changes. A division stays where its operands' types are not known.
+Only what is `float` changes. A division stays where its operands' types are not known. Functions of the device that the
+kernel alone calls change with it.
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
 
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.arithmetic_types import TypeReader
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.reading import View, field, operator_of, refusing
+from warplens_tools.rewrite.common.reading import View, calls, field, operator_of, refusing
 from warplens_tools.text import TextEdit
 
 CAVEAT = "lower precision: a few units in the last digit, more for large arguments"
 _PLAIN = {"expf": "__expf", "logf": "__logf", "log2f": "__log2f", "log10f": "__log10f", "sinf": "__sinf",
           "cosf": "__cosf", "tanf": "__tanf", "powf": "__powf", "exp10f": "__exp10f"}  # fmt: skip
+#: What a call costs beside the memory's share of an element: a power some hundred instructions, an exponential ten.
+_COSTLY = {"pow": 1.0, "tan": 0.8, "sin": 0.5, "cos": 0.5, "log": 0.3, "log10": 0.3, "exp": 0.2, "exp10": 0.3}
+_COSTLY_CALL = re.compile(rf"\b({'|'.join(_COSTLY)})f?\s*\(")
+_LEAST = 0.15
 _OVERLOADED = {name.removesuffix("f"): fast for name, fast in _PLAIN.items()}
 
 
@@ -50,9 +58,39 @@ def _apply(view: View, target: Target) -> RewriteResult:
             edits += _call(view, types, node)
         elif node.type == "binary_expression" and operator_of(node) == "/":
             edits += _division(view, types, node)
+    if not target.lines:
+        edits += _in_helpers(view)
     if not edits:
         raise Refused("no float here is computed by a function that has a fast form")
     return RewriteResult(tuple(edits), title="Fast intrinsics", caveat=CAVEAT)
+
+
+def _in_helpers(view: View) -> Iterator[TextEdit]:
+    """The same in functions of the device that the kernel alone calls; what another kernel calls stays."""
+    tree, kernel = view.file, view.kernel.span
+    called = {name.split("<")[0] for name, _ in calls(view.body, view)}
+    for function in tree.functions:
+        body, declarator = (function.child_by_field_name(name) for name in ("body", "declarator"))
+        if body is None or declarator is None:
+            continue
+        head = tree.masked.code[function.start_byte : body.start_byte].decode("ascii")
+        name = next((word for word in called if re.search(rf"\b{re.escape(word)}\s*\(", head)), "")
+        if not name or "__device__" not in head or "__host__" in head or "__global__" in head:
+            continue
+        own, uses = tree.span(function), re.finditer(rf"\b{name}\b", view.text.text)
+        places = [view.text.span(m.start(), m.end()) for m in uses]
+        if not all(kernel.contains(place) or own.contains(place) for place in places):
+            continue
+        for node in walk(body):
+            callee = node.child_by_field_name("function") if node.type == "call_expression" else None
+            fast = _PLAIN.get(tree.code_of(callee).removeprefix("std::")) if callee is not None else None
+            if callee is not None and fast is not None and tree.text_of(callee) == tree.code_of(callee):
+                yield TextEdit(tree.span(callee), fast)
+
+
+def costly(code: str) -> float:
+    """What faster functions are worth: much for a power or sines, little for one exponential."""
+    return max(_LEAST, min(1.0, sum(_COSTLY[m[1]] for m in _COSTLY_CALL.finditer(code))))
 
 
 def _call(view: View, types: TypeReader, node: Node) -> list[TextEdit]:
@@ -94,6 +132,7 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("sfu-bound",),
     useless_at="dram",
-    chance=0.3,
-    gain=1.15,
+    likely=costly,
+    chance=0.5,
+    gain=1.7,
 )
