@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from tree_sitter import Node
@@ -69,6 +70,8 @@ class Constants:
         self._untold = False
         #: Of functions by where their parameters begin: the only one of their calls that is looked at.
         self._calls: dict[int, int] = {}
+        #: Values of names that no text gives: a template's parameters.
+        self.numbers: Mapping[str, int] = {}
 
     def value(self, text: str, at: int, depth: int = 0, *, real: bool = False) -> int | None:
         """The integer value of an expression that stands at offset `at`, or None; with `real`, of a floating one what
@@ -146,6 +149,8 @@ class Constants:
     def _name(self, name: str, at: int, depth: int) -> int | None:
         if depth > _MAX_DEPTH:
             return None
+        if name in self.numbers:
+            return self.numbers[name]
         if name.startswith("sizeof "):
             return layouts_of(self.tree).bytes(name.removeprefix("sizeof "))
         if "::" in name:
@@ -184,6 +189,12 @@ class Constants:
             return ()
         passed, call = arguments_for(self.tree, node), self._calls.get(_function_start(node))
         return passed if call is None else passed[call : call + 1]
+
+    def given(self, values: Mapping[str, int]) -> Constants:
+        """The same where a template's parameters have these values."""
+        made = copy.copy(self)
+        made.numbers = values
+        return made
 
     def of_call(self, parameter: Binding, index: int) -> Constants:
         """The same, in the function of `parameter` with what one of its calls passes."""

@@ -243,6 +243,8 @@ class FormReader:
     def _value_of(self, binding: Binding) -> Form | None:
         if binding.name in self.passed and binding.kind in ("parameter", "object"):
             return self.passed[binding.name]
+        if (number := self.kernel.constants.numbers.get(binding.name)) is not None:
+            return forms.number(number)
         if binding.kind == "parameter" and self.set_once(binding):
             return forms.variable(Symbol(binding.name, "parameter"))
         if binding.kind not in ("plain", "const", "constexpr") or binding.value is None:

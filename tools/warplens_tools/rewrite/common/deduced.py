@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types that a launch leaves to deduction: `float` of `scale<<<g, b>>>(d_x, n)`, where `d_x` is a `float*`."""
+"""What a template's parameters stand for in its launches: types that are left to deduction, and numbers.
+
+`float` of `scale<<<g, b>>>(d_x, n)`, where `d_x` is a `float*`; 5 of `filter<5><<<g, b>>>(…)`.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from warplens_tools.cuda.model import Kernel, LaunchSite
 from warplens_tools.cuda.syntax.tree import SourceTree
@@ -38,3 +42,19 @@ def _declared(tree: SourceTree, name: str, at: int, *, pointer: bool) -> str:
     if written is None or stars is None or written[1] == "auto" or len(stars[1]) != int(pointer):
         return ""
     return written[1]
+
+
+def given_numbers(tree: SourceTree, kernel: Kernel, sites: Sequence[LaunchSite]) -> dict[str, int]:
+    """Values of the template's parameters that all launches in the tree's file give it."""
+    found, constants = dict[str, int](), constants_of(tree)
+    for place, name in enumerate(kernel.template_parameters):
+        values = {
+            constants.value(s.template_arguments[place], tree.text.offset(s.span.line, s.span.column))
+            if place < len(s.template_arguments) and not s.path
+            else None
+            for s in sites
+        }
+        value = values.pop() if len(values) == 1 else None
+        if value is not None:
+            found[name] = value
+    return found

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree, walk
+from warplens_tools.cuda.syntax.tree import parse_tree, walk
 from warplens_tools.cuda.values.bindings import Binding, value_node
-from warplens_tools.cuda.values.constants import constants_of
 from warplens_tools.rewrite.base import Apply, Refused, RewriteResult, Target
 from warplens_tools.rewrite.common.counting import LOOPS
+from warplens_tools.rewrite.common.deduced import given_numbers
 from warplens_tools.rewrite.common.groups import Style, style_of
 from warplens_tools.rewrite.common.iterations import LoopReader
 from warplens_tools.rewrite.common.launches import Launch, Launches
@@ -42,23 +42,8 @@ class Opened:
         self.text, self.model, self.kernel = text, model, kernel
         self.reader = LoopReader(expanded, file, kernel)
         self.launches = Launches(text, model, kernel)
-        self.reader.given = self._given(file)
+        self.reader.given = given_numbers(file, kernel, self.launches.sites)
         self.edits = KernelEdits(text, expanded)
-
-    def _given(self, file: SourceTree) -> dict[str, int]:
-        """Values of the template's parameters that all launches give it."""
-        found, constants = dict[str, int](), constants_of(file)
-        for place, name in enumerate(self.kernel.template_parameters):
-            values = {
-                constants.value(s.template_arguments[place], self.text.offset(s.span.line, s.span.column))
-                if place < len(s.template_arguments)
-                else None
-                for s in self.launches.sites
-            }
-            value = values.pop() if len(values) == 1 else None
-            if value is not None:
-                found[name] = value
-        return found
 
     def all_edits(self) -> tuple[TextEdit, ...]:
         """Those of the kernel, then those of its launches."""

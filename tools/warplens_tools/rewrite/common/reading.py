@@ -7,6 +7,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, SourceModel
@@ -18,7 +19,7 @@ from warplens_tools.cuda.values.pointers import Pointer, PointerReader
 from warplens_tools.lazily import cached_property
 from warplens_tools.rewrite.base import Apply, Refused, RewriteResult, Target
 from warplens_tools.rewrite.common import refusal
-from warplens_tools.rewrite.common.deduced import deduced_type
+from warplens_tools.rewrite.common.deduced import deduced_type, given_numbers
 from warplens_tools.rewrite.common.refusal import expanded_kernel
 from warplens_tools.text import SourceText, Span
 
@@ -80,6 +81,9 @@ class View:
         self.text, self.model, self.kernel = text, model, kernel
         self.file = parse_tree(text)
         self.expanded = expanded_kernel(self.file, kernel)
+        if numbers := given_numbers(self.file, kernel, model.launches_of(kernel)):
+            known = self.expanded.constants.given(numbers)
+            self.expanded = msgspec.structs.replace(self.expanded, constants=known)
         self.tree, self.function = self.expanded.tree, self.expanded.function
         self.body = self.function.body
         self.forms = FormReader(self.expanded)
