@@ -128,3 +128,50 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_other_windows_are_left_alone(name: str) -> None:
     assert rewritten("halo-tile", REFUSED[name])[0].refused
+
+
+DEPTHWISE = """
+template <int kSize>
+__global__ void depthwise(const float* input, const float* weight, float* output, int channels, int height, int width) {
+  int index = blockIdx.x * blockDim.x + threadIdx.x;
+  if (index >= channels * height * width) return;
+  int w = index % width;
+  int h = (index / width) % height;
+  int c = index / width / height;
+  const float* plane = input + (size_t)c * height * width;
+  float value = 0.0f;
+  for (int i = 0; i < kSize; i++) {
+    for (int j = 0; j < kSize; j++) {
+      int hi = h - kSize / 2 + i;
+      int wi = w - kSize / 2 + j;
+      if (hi >= 0 && hi < height && wi >= 0 && wi < width)
+        value += plane[hi * width + wi] * weight[(c * kSize + i) * kSize + j];
+    }
+  }
+  output[index] = value;
+}
+"""
+DEPTHWISE_MAIN = (
+    WH
+    + "  constexpr int K = 5; Device<float> x(3 * w * h), k(3 * K * K, 2), y(3 * w * h, 3); int n = 3 * w * h;\n"
+    "  depthwise<K><<<(n + 127) / 128, 128>>>(x, k, y, 3, h, w); y.show();"
+)
+
+
+def test_a_window_of_a_templates_size_has_zeros_around_it() -> None:
+    after = holds("outputs-in-patches", program(DEPTHWISE, DEPTHWISE_MAIN), (35, 9), (3, 2))
+    assert ": 0.0f;" in after and after.count("hi < height") == after.count("int hi") == 1
+
+
+def test_a_condition_stays_where_a_zero_counts() -> None:
+    least = DEPTHWISE.replace("value += plane", "value = fminf(value, plane").replace("+ j];\n", "+ j]);\n")
+    after = holds("halo-tile", rewritten("index-into-axes", program(least, DEPTHWISE_MAIN))[1], (35, 9))
+    assert after.count("hi < height") == 2
+
+
+def test_launches_that_give_a_template_other_sizes_are_left_alone() -> None:
+    both = DEPTHWISE_MAIN.replace(
+        "y.show();", "depthwise<3><<<(n + 127) / 128, 128>>>(x, k, y, 3, h, w); y.show();"
+    )
+    text = rewritten("index-into-axes", program(DEPTHWISE, both))[1]
+    assert "constant size" in rewritten("halo-tile", text)[0].refused

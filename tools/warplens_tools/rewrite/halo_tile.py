@@ -72,7 +72,8 @@ void run(const float* in, float* out, int width, int height) {
 ```
 
 Windows have a constant size, as loops with constant bounds or as single accesses (`u[i - 1]`). What lies outside may
-be clamped, skipped by `if` or `continue`, or kept out by the outputs' own limits.
+be clamped, skipped by `if` or `continue`, or kept out by the outputs' own limits. Where `if (inside) sum += …` adds
+nothing for a zero, the tile has zeros outside and the condition goes: an infinite weight makes a difference then.
 """
 
 from __future__ import annotations
@@ -98,13 +99,14 @@ from warplens_tools.rewrite.common.reading import (
     substituted,
 )
 from warplens_tools.rewrite.common.sizes import host_text
-from warplens_tools.rewrite.common.style import Style, indented
-from warplens_tools.rewrite.common.windows import Access, read_window
+from warplens_tools.rewrite.common.style import Style, indented, zero
+from warplens_tools.rewrite.common.windows import Access, padded, read_window, without
 from warplens_tools.text import TextEdit
 
 _STATIC_BYTES = 48 * 1024
 #: Fewer places than this are served by the L1 cache as well.
 _LEAST_PLACES = 3
+_PADDED = "what lies outside is added as zero times its weight: an infinite weight makes that no number"
 _LOWER = re.compile(r"(\w+)\s*(>=|>)\s*(\d+)")
 
 
@@ -158,6 +160,8 @@ class _Writer:
         self.ranges = [self._range(i) for i in range(len(outputs.axes))]
         self.threads = [launches.block_value(i) for i in range(len(outputs.axes))]
         self._check()
+        #: A condition that keeps accesses inside, where zeros outside do as well.
+        self.padded = padded(view, window)
         style = self.style = Style(view)
         self.constants = [
             style.constant(f"kBlock{'XY'[i]}", str(n), f"threads of a block along {a.name}")
@@ -216,7 +220,8 @@ class _Writer:
         edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), text)
         self._relaunch()
         edits = (self.style.constants(), edit, *self.launches.edits())
-        return RewriteResult(edits, title=f"Tile {self.array} with its halo in shared memory")
+        caveat = _PADDED if self.padded is not None else ""
+        return RewriteResult(edits, title=f"Tile {self.array} with its halo in shared memory", caveat=caveat)
 
     def _is_plain(self, one: Declared) -> bool:
         return one.is_index or one.value is None or not any(self.view.elements(one.value))
@@ -265,7 +270,9 @@ class _Writer:
         lines += self._locals(reference.node, needed, uniform)
         tests += conditions
         place = "".join(f"[{p}]" for p in reversed(places))
-        lines.append(f"if ({' && '.join(tests)}) {self.tile}{place} = {view.written(reference.node)};")
+        loaded, element, test = f"{self.tile}{place}", view.written(reference.node), " && ".join(tests)
+        filled = f"{loaded} = {test} ? {element} : {zero(self.type)};"
+        lines.append(filled if self.padded is not None else f"if ({test}) {loaded} = {element};")
         count = " * ".join(self.extents)
         thread = f"threadIdx.y * {self.constants[0]} + threadIdx.x" if two else "threadIdx.x"
         step = " * ".join(self.constants)
@@ -341,7 +348,12 @@ class _Writer:
             for a in self.window
             if node.start_byte <= a.node.start_byte and a.node.end_byte <= node.end_byte
         ]
-        return substituted(self.view, node, [(a.node, self._place(a)) for a in inside])
+        found = [(a.node, self._place(a)) for a in inside]
+        if self.padded is None or not inside:
+            return substituted(self.view, node, found)
+        added = statements(field(self.padded, "consequence"))[0]
+        text = substituted(self.view, added, found)
+        return without(self.view, node, self.padded, text)
 
     def _replaced(self, one: Declared) -> str:
         value = f" = {self._text(one.value)}" if one.value is not None else ""

@@ -115,12 +115,19 @@ def _march(text: SourceText, model: SourceModel, kernel: Kernel, target: Target)
     return march_outputs.REWRITE.apply(text, model, kernel, target)
 
 
+def _halo(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+    """A tile with zeros around it: each place of a window was a condition for every output before."""
+    result = halo_tile.REWRITE.apply(text, model, kernel, target)
+    return result if result.caveat else RewriteResult(refused="its window has no condition to lose")
+
+
 _SHARED = (
     tensor_tile.REWRITE,
     register_tile.REWRITE,
     transpose_tile.REWRITE,
     several_channels.REWRITE,
     fold_rows_once.REWRITE,
+    Rewrite(halo_tile.REWRITE.slug, halo_tile.REWRITE.title, _halo),
     several_outputs.REWRITE,
     halo_tile.REWRITE,
     Rewrite(march_outputs.REWRITE.slug, march_outputs.REWRITE.title, _march),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 
 import msgspec
 from tree_sitter import Node
@@ -17,7 +18,9 @@ from warplens_tools.cuda.syntax.tree import LOOPS
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.rewrite.base import Refused
-from warplens_tools.rewrite.common.reading import View
+from warplens_tools.rewrite.common.declared import plainly_declared_in
+from warplens_tools.rewrite.common.reading import WORD, View, field, statements, substituted
+from warplens_tools.rewrite.common.zeros import zero_is_neutral
 
 #: How far constant shifts are looked for, and on how many draws of numbers two forms must agree.
 _FURTHEST, _DRAWS = 8, 24
@@ -146,3 +149,31 @@ def _loops(view: View, node: Node) -> list[Node]:
             found.append(outer)
         outer = outer.parent
     return found[::-1]
+
+
+def padded(view: View, window: tuple[Access, ...]) -> Node | None:
+    """`if (inside) sum += a[i] * w;` around the one access, which adds nothing where the element is zero."""
+    outer = window[0].node.parent
+    while outer is not None and outer.type not in ("if_statement", "for_statement", "function_definition"):
+        outer = outer.parent
+    if len(window) != 1 or outer is None or outer.type != "if_statement":
+        return None
+    inside = statements(field(outer, "consequence"))
+    if outer.child_by_field_name("alternative") is not None or len(inside) != 1:
+        return None
+    return outer if zero_is_neutral(view, inside, {window[0].node.id}) else None
+
+
+def without(view: View, node: Node, test: Node, text: str) -> str:
+    """A node's text with `text` for a condition below it, and without what was declared for that condition alone."""
+    block, found = test.parent, [(test, text)]
+    for one in block.named_children if block is not None and block.type == "compound_statement" else ():
+        names = {d.name for d in plainly_declared_in(view, one)}
+        others = (
+            [n for n in block.named_children if n.id not in (one.id, test.id)] if block is not None else []
+        )
+        used = frozenset(WORD.findall(text)).union(*(view.names(n) for n in others))
+        if names and one.end_byte <= test.start_byte and not names & used:
+            found.append((one, ""))
+    written = substituted(view, node, found)
+    return re.sub(r"\n[ \t]*(?=\r?\n)", "", written) if len(found) > 1 else written
