@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
@@ -55,3 +58,10 @@ def test_every_source_file_names_its_licence() -> None:
         check=False,
     )
     assert done.returncode == 0, f"{done.stderr}run `python tools/license_headers.py`"
+
+
+def test_every_folder_of_tests_is_entered(pytestconfig: pytest.Config) -> None:
+    """pytest passes over folders of some names without a word."""
+    passed_over = pytestconfig.getini("norecursedirs")
+    folders = {path.parent.relative_to(ROOT) for path in (ROOT / "tests").rglob("test_*.py")}
+    assert not [f for f in folders for name in f.parts if any(fnmatch.fnmatch(name, p) for p in passed_over)]
