@@ -28,7 +28,7 @@ import msgspec
 
 from warplens.agent.actions import KernelSpace
 from warplens.agent.energy_search import around, as_fast_as, by_energy
-from warplens.agent.greedy import GreedySearch
+from warplens.agent.policies import GreedySearch
 from warplens.agent.searcher import Policy
 from warplens.agent.versions import Node, best_first
 from warplens.measure.energy import EnergyMeter, EnergySettings

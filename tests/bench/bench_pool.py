@@ -39,7 +39,7 @@ import msgspec
 
 from warplens.agent.actions import KernelSpace
 from warplens.agent.judging import JudgeSession, StreamingJudge
-from warplens.agent.random_search import RandomSearch
+from warplens.agent.policies import RandomSearch
 from warplens.agent.search_settings import Budget
 from warplens.measure.judge_settings import Allowed
 from warplens.measure.pool.local import LANES, LocalLane

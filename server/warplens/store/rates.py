@@ -13,7 +13,10 @@ from typing import Literal
 import msgspec
 
 from warplens.store.database import transaction
-from warplens.store.likeness import likeness
+
+#: Mean squared difference of the features at which a trial counts for a third (1/e): two kernels that differ in one
+#: of ten features entirely.
+SCALE = 0.1
 
 #: What a trial counts for whose kernel's features are not known.
 UNKNOWN = 1 / 3
@@ -149,3 +152,18 @@ def _weight(features: str, like: Mapping[str, float] | None) -> float:
 def _geometric_mean(factors: list[tuple[float, float]]) -> float | None:
     total = sum(weight for _, weight in factors)
     return math.exp(sum(w * math.log(f) for f, w in factors) / total) if total > 0 else None
+
+
+def likeness(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    """1 for equal features, towards 0 for others.
+
+    Findings are compared over all that either has: one that a kernel does not have counts as 0. Other features that
+    only one of them knows are left out.
+    """
+    names = {
+        name for name in {**one, **other} if name.startswith("finding:") or (name in one and name in other)
+    }
+    if not names:
+        return 0.0
+    differences = [(one.get(name, 0.0) - other.get(name, 0.0)) ** 2 for name in names]
+    return math.exp(-sum(differences) / len(differences) / SCALE)

@@ -13,7 +13,7 @@ import random
 import re
 
 from warplens.agent.moves import Move, Proposal
-from warplens.agent.random_search import RandomSearch
+from warplens.agent.policies import RandomSearch
 from warplens.agent.search_settings import SearchSettings
 from warplens.agent.text_source import TextSource
 from warplens.agent.tree import SearchTree

@@ -10,7 +10,7 @@ import pytest
 from tests.server.agent.bench import Landscape, compare, search, timed
 
 from warplens.agent.moves import Move, Proposal
-from warplens.agent.random_search import RandomSearch
+from warplens.agent.policies import RandomSearch
 from warplens.agent.search_settings import SearchSettings
 from warplens.agent.text_source import TextSource
 from warplens.agent.tree import SearchTree

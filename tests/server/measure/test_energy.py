@@ -13,7 +13,7 @@ import pytest
 from tests.server.agent.doubles import CODE, ComputedJudge, problem
 
 from warplens.agent.energy_search import LIGHTER, around, as_fast_as, by_energy, for_time
-from warplens.agent.greedy import GreedySearch
+from warplens.agent.policies import GreedySearch
 from warplens.agent.search_loop import optimize
 from warplens.agent.search_settings import Objective
 from warplens.agent.versions import best_first
