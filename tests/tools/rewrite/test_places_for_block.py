@@ -63,6 +63,22 @@ __global__ void corners(const T* image, T* found, int* count, int width, int hei
         "  corners<float><<<dim3((w + 15) / 16, (h + 3) / 4), block>>>(x, f, c, w, h, 2 * w * h);\n"
         "  show_sorted(f.data, 2 * w * h + 1); printf(\"%d\\n\", number(c.data));",
     ),
+    "a loop over the grid": (
+        """
+__global__ void pick(const float* in, float* out, int* counter, int n, float limit) {
+  int stride = blockDim.x * gridDim.x;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
+    float v = in[i];
+    if (v <= limit) continue;
+    float twice = 2 * v;
+    int at = atomicAdd(counter, 1);
+    out[at] = twice + i;
+  }
+}
+""",
+        "  Device<float> x(n), f(n); Device<int> c(1); cudaMemset(c.data, 0, 4);\n"
+        "  pick<<<3, 32>>>(x, f, c, n, 0.5f); show_sorted(f.data, number(c.data));",
+    ),
     "records, a counter of 64 bits": (
         """
 struct Edge { int from, to; };

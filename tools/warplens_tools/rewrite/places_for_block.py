@@ -52,8 +52,9 @@ void run(const float* in, float* out, int* count, int n) {
 }
 ```
 
-In which order items come is chance before and after. Left alone: a counter that is asked in a loop, or used otherwise
-in the kernel; what follows an atomic's own branch; a kernel whose threads work together already.
+In which order items come is chance before and after. Threads may go on to further items by the grid. Left alone: a
+counter that is asked in any other loop, or used otherwise in the kernel; what follows an atomic's own branch; a kernel
+whose threads work together already.
 """
 
 from __future__ import annotations
@@ -88,6 +89,7 @@ from warplens_tools.text import TextEdit
 _AMONG = "// Places among the block's own first, then those of the whole block."
 #: Stands where the variables that are named behind the place are declared: before the first condition.
 _KEPT = "\0"
+_IN_LOOP = "the place is asked for in a loop"
 _BEHIND = "more is done behind the place's own branch"
 _PLAIN_TYPE = re.compile(r"(?!auto\b)[\w: ]+(?:<[\w: ,]+>)?")
 
@@ -178,23 +180,38 @@ class _Writer:
         self.tail: list[Node] = []
         self._kept: list[Declared] = []
         self._named = self._tail_names()
+        #: The loop in which threads go on to other items.
+        self.loop = self._strided()
 
     def kernel(self) -> str:
         """The new body."""
-        view, one = self.view, f"{self.number} == 0"
-        if " " in self.number:
-            one = f"({self.number}) == 0"
+        view, inside = self.view, statements(self.view.body)
         kind = unqualified(self.taken.type)
-        taken = f"{self.first} = atomicAdd({view.written(self.taken.counter)}, {self.count});"
-        front = self._block(statements(view.body), deep=False)
+        shared = f"__shared__ {kind} {self.count}, {self.first};"
+        if self.loop is None:
+            lines = [_AMONG, shared, *self._halves(self._block(inside, deep=False))]
+        else:
+            top, condition = inside[:-1], unwrapped(field(self.loop, "condition"))
+            if any(n.type in JUMPS for one in top for n in walk(one)):
+                raise Refused("some threads leave early")
+            inner = self._block(statements(field(self.loop, "body")), deep=True)
+            test = f"if ({view.written(condition)}) {{"
+            inner = self._halves([_KEPT, test, indented("\n".join(inner)), "}"])
+            lines = [*(self.style.code(view.written(n)) for n in top), _AMONG, shared]
+            lines += [self._header(self.loop), indented("\n".join(inner)), "}"]
+        newline = view.text.newline
+        return f"{{{newline}{self.style.lines(chr(10).join(lines))}{newline}{self.style.margin}}}"
+
+    def _halves(self, front: list[str]) -> list[str]:
+        """What threads do up to their places, the block's own atomic, and what they do behind."""
+        one = f"({self.number}) == 0" if " " in self.number else f"{self.number} == 0"
+        taken = f"{self.first} = atomicAdd({self.view.written(self.taken.counter)}, {self.count});"
         keeps = [f"{unqualified(d.type)} {d.stars}{d.name};" for d in self._kept]
-        lines = [
-            _AMONG,
-            f"__shared__ {kind} {self.count}, {self.first};",
+        return [
             f"if ({one}) {self.count} = 0;",
             "__syncthreads();",
             f"bool {self.placed} = false;",
-            f"{kind} {self.place} = 0;",
+            f"{unqualified(self.taken.type)} {self.place} = 0;",
             *(line for part in front for line in (keeps if part == _KEPT else [part])),
             "__syncthreads();",
             f"if ({one} && {self.count} != 0) {taken}",
@@ -203,8 +220,32 @@ class _Writer:
             indented("\n".join(self._behind())),
             "}",
         ]
-        newline = view.text.newline
-        return f"{{{newline}{self.style.lines(chr(10).join(lines))}{newline}{self.style.margin}}}"
+
+    def _strided(self) -> Node | None:
+        """The loop over items by the grid, where that is the last of the kernel's statements."""
+        last = statements(self.view.body)[-1]
+        if last.type != "for_statement" or not holds(last, self.taken.call):
+            return None
+        form = self.view.forms.loop(last)
+        first = form.first if form.first is not None else None
+        right = " " not in self.number and form.step is not None and first is not None
+        by_thread = first.coefficient("threadIdx.x") == 1 if right and first is not None else False
+        if not by_thread or form.step is None or not any(s.kind == "grid size" for s in form.step.symbols):
+            raise Refused(_IN_LOOP)
+        if any(n.type in JUMPS for one in self.tail for n in walk(one)) or form.comparison != "<":
+            raise Refused("threads leave the loop early")
+        return last
+
+    def _header(self, loop: Node) -> str:
+        """The loop's head, as long for all threads of the block as for its first."""
+        view, condition = self.view, field(loop, "condition")
+        left = unwrapped(condition).child_by_field_name("left")
+        if left is None or left.type != "identifier":
+            raise Refused(_IN_LOOP)
+        begin, opening = view.start(loop), view.start(field(loop, "body"))
+        at = view.end(left)
+        head = f"{view.text.text[begin:at]} - (int)threadIdx.x{view.text.text[at:opening]}"
+        return " ".join(head.split()) + " {"
 
     def _behind(self) -> list[str]:
         new = f"{self.first} + {self.place}"
@@ -262,8 +303,7 @@ class _Writer:
                 raise Refused(_BEHIND)
             return ["{", indented("\n".join(self._block(statements(node), deep=True))), "}"]
         if node.type != "if_statement" or rest:
-            in_loop = node.type in LOOPS
-            raise Refused("the place is asked for in a loop" if in_loop else _BEHIND)
+            raise Refused(_IN_LOOP if node.type in LOOPS else _BEHIND)
         consequence, other = field(node, "consequence"), node.child_by_field_name("alternative")
         head = f"if ({view.written(unwrapped(field(node, 'condition')))}) {{"
         if holds(consequence, self.taken.call):
@@ -286,7 +326,8 @@ class _Writer:
             return ""
         plain = node.type == "if_statement" and node.child_by_field_name("alternative") is None
         inside = statements(field(node, "consequence")) if plain else []
-        if len(inside) != 1 or inside[0].type != "return_statement":
+        way = "return_statement" if self.loop is None else "continue_statement"
+        if len(inside) != 1 or inside[0].type != way:
             inner = any(n.type in LOOPS for n in walk(node))
             if inner and not any(n.type == "return_statement" for n in walk(node)):
                 return ""
