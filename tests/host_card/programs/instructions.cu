@@ -72,6 +72,12 @@ __host__ __device__ int common(const Values& i, u64* to) {
     to[n++] = raw(!(i.x <= i.y) ? 1 : 0);
     to[n++] = raw(static_cast<int>(fminf(fmaxf(i.x, -1e9f), 1e9f)));
     to[n++] = raw(fmodf(i.x, 3.5f));
+    // the math library's, of which an approximation is only the beginning
+#ifdef __CUDA_ARCH__
+    to[n++] = raw(rsqrt(fabs(i.v)));
+#else
+    to[n++] = raw(1 / std::sqrt(std::fabs(i.v)));
+#endif
     return n;
 }
 

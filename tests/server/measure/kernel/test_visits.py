@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.kernel.questions import joined
 from warplens.measure.kernel.variants import ROOMS, VARIANTS, in_order
 from warplens.measure.kernel.visits import Visits
 from warplens_tools.process.run import Completed
@@ -53,6 +54,27 @@ def test_inputs_of_a_kind_that_two_runs_died_of_are_not_tried_again(tmp_path: Pa
     tried.leave_out("scaled by 3")
     assert "moved" not in kinds(tried.variants)
     assert "blanks" in kinds(tried.variants)
+
+
+def test_another_buffer_of_all_sizes_is_no_neighbour(tmp_path: Path) -> None:
+    tried = visits(tmp_path, thorough=True).asks
+    first, second, *others = [v.name for v in VARIANTS if v.kind == "full"]
+    tried.leave_out(first)
+    assert {second, *others} <= {v.name for v in tried.variants}
+    tried.leave_out(second)
+    assert "full" not in kinds(tried.variants)
+
+
+def test_nearly_equal_floats_are_for_kernels_that_say_how_they_round(tmp_path: Path) -> None:
+    asks = visits(tmp_path, thorough=True).asks
+    assert "near" in kinds(asks.drawn(rounded=True))
+    assert "near" not in kinds(asks.drawn(rounded=False))
+
+
+def test_what_candidates_compare_with_comes_between_what_the_kernel_does() -> None:
+    assert joined((1, 2, 3), iter([7, 7, 8])) == (7, 1, 8, 2, 3)
+    # of many candidates no more than fit beside the kernel's own
+    assert len(joined((1,), range(100, 200))) == 17
 
 
 def test_what_a_kernel_does_not_stand_costs_a_bounded_time(tmp_path: Path) -> None:

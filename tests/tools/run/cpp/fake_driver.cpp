@@ -111,7 +111,11 @@ std::uint64_t integer(const Source& s, std::uint64_t i, unsigned width) {
         case 10: return bits;
         case 12: return own / 2;
         case 15: return 0;
-        case 16: return value(i - i % (2 + s.seed % 3));
+        case 16: {
+            const std::uint64_t part = mix(s.seed + i / 256), many = part >> 62 ? 2 + s.seed % 3 : 16u << 2 * ((part >> 8) % 3);
+            return value(std::min(i - i % many + (s.seed >> 8) % many, s.count - 1));
+        }
+        case 34: return bits % 16 ? own : value(mix(bits) % s.count);
         case 17: return own ? own : 1;
         case 19: return own > 0 && own <= 64 ? own * 2 + 1 : own;
         case 20: {
@@ -175,12 +179,20 @@ double number(const Source& s, std::uint64_t i, Element element) {
         double met;
         std::memcpy(&met, &s.limit, sizeof met);
         const std::uint64_t run = run_of(256, s.seed % 4), of = mix(s.seed + i / run);
-        return (of >> 62 && i / run != 1) || stays(of) ? value : s.kind == 27 ? met : std::nan("");
+        return (of >> 62 && i / run != 1) || stays(of) ? value : s.kind == 27 || s.limit ? met : std::nan("");
     }
     if (s.kind == 6 || s.kind == 22) {
         const double infinity = static_cast<double>(INFINITY);
-        if (bits % 8192 && i != s.seed % s.count) return value;
+        if (bits % (s.count > (1u << 18) ? 8192 : 512) && i != s.seed % s.count) return value;
+        double stands;
+        std::memcpy(&stands, &s.limit, sizeof stands);
+        if (s.limit) return stands;
         return s.kind == 6 ? std::nan("") : bits >> 63 ? infinity : -infinity;
+    }
+    if (s.kind == 35) {
+        const double first = warplens::load(element, s.at(i - i % (2 + s.seed % 3)));
+        const double last = element == Element::f64 ? 0x1p-52 : element == Element::f32 ? 0x1p-23 : 0x1p-10;
+        return first * (1 + (static_cast<int>(bits >> 40 & 7) - 4) * last);
     }
     if (s.kind == 23) return warplens::load(element, s.at(mix(s.seed + bits % 4) % s.count));
     if (s.kind == 13) return (i * 2 < s.count) == static_cast<bool>(s.seed >> 63) ? 0 : value;

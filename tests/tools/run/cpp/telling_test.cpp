@@ -125,6 +125,10 @@ int judged(bool tells_nan) {
             for (std::size_t row = 0; row < kRows; ++row)
                 if (c.in == c.rest) c.mean[row] += c.in[row * kWidth];
         }, false},
+        {"another row's numbers times nothing", [](Call c) {
+            means(c, true, false, false);
+            for (std::size_t i = 0; i < kRows * kWidth; ++i) c.rest[i] += 0 * c.in[(i + kWidth) % (kRows * kWidth)];
+        }, false},
         {"a seed of 32 bits", [](Call c) { c.seed &= UINT32_MAX; means(c, true, false, false); }, false},
     };
     int mistakes = 0;

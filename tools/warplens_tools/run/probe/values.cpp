@@ -85,7 +85,10 @@ void Inputs::put_floats(const Area& area, const Variant& variant, std::uint64_t 
     if (variant.kind == Variant::mingled) return mingle(area, seed);
     if (variant.kind == Variant::moved) return memory_.move(area.stretch, variant.scale, variant.noise, seed);
     const bool in_rows = variant.kind == Variant::blanks || variant.kind == Variant::voids;
-    const std::uint64_t period = variant.kind == Variant::striped ? (lengths_.empty() ? 0 : lengths_[(static_cast<std::size_t>(variant.target) + job_.seed) % lengths_.size()]) : in_rows ? row(seed) : 0;
+    std::uint64_t period = variant.kind == Variant::striped ? (lengths_.empty() ? 0 : lengths_[(static_cast<std::size_t>(variant.target) + job_.seed) % lengths_.size()]) : in_rows ? row(seed) : 0;
+    // what is no longer than one row has none
+    const std::size_t size = element_size(area.stretch.element), count = area.stretch.bytes / (area.stretch.stride ? area.stretch.stride : size);
+    if (in_rows && 2 * period > count) period = 0;
     std::uint64_t stands = 0;
     if (stand_in_ != 0 && variant.odd()) std::memcpy(&stands, &stand_in_, sizeof stands);
     memory_.vary(area.stretch, variant.kind, 0, seed, stands, period);
