@@ -82,7 +82,7 @@ def test_a_product_of_heads_goes_to_tensor_cores() -> None:
         relative=2e-3,
         absolute=1e-3,
     )
-    assert "mma_sync" in after and "blockIdx.z" in after
+    assert "mma_sync" in after and "blockIdx.z" in after and "kTensorOutputsX = 1;" in after
 
 
 def test_tokens_that_blocks_number_become_rows_of_a_tile() -> None:

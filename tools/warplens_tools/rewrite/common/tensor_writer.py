@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 from tree_sitter import Node
 
 from warplens_tools.rewrite.base import Refused
@@ -13,7 +14,7 @@ from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.operand_tiles import Operand, Product
 from warplens_tools.rewrite.common.reading import WORD, View, field, operator_of, renamed, unwrapped
 from warplens_tools.rewrite.common.style import indented, zero
-from warplens_tools.rewrite.common.tile_sides import Shape, Side
+from warplens_tools.rewrite.common.tile_sides import Shape, Side, ordered
 from warplens_tools.rewrite.common.tile_writer import TileWriter
 from warplens_tools.text import SourceText, TextEdit
 
@@ -29,6 +30,17 @@ _WIDE = 8
 _WMMA = "nvcuda::wmma"
 
 
+def _shape(view: View, product: Product) -> Shape:
+    """As large a tile as the outputs are wide, where a constant says that: heads of 64 would fill half of one."""
+    limit = ordered(view, product)[0].limit
+    width = view.expanded.constants.value(limit, view.body.start_byte) if limit else None
+    threads, (most, rows) = SHAPE.threads[0], SHAPE.outputs
+    if width is None or width > threads * most // 2:
+        return SHAPE
+    few = next(n for n in (1, 2) if width <= threads * n)
+    return msgspec.structs.replace(SHAPE, outputs=(few, rows))
+
+
 class TensorWriter(TileWriter):
     """The new text of one kernel, and of its launches.
 
@@ -38,7 +50,7 @@ class TensorWriter(TileWriter):
 
     def __init__(self, view: View, product: Product, launches: Launches) -> None:
         _check(view, product)
-        super().__init__(view, product, launches, SHAPE)
+        super().__init__(view, product, launches, _shape(view, product))
         self.columns, self.rows = self.sides
         self.state = product.states[0].declared
         self.sums = self.style.local(f"{self.state.name}Tiles")

@@ -64,7 +64,7 @@ def sides_of(view: View, product: Product, launches: Launches, style: Style, sha
     several = any(n > 1 for n in shape.outputs)
     two = len(product.outputs.axes) > 1
     found = []
-    for index, axis in enumerate(_ordered(view, product)):
+    for index, axis in enumerate(ordered(view, product)):
         threads, outputs, tile = _constants(style, shape, axis, index, two)
         found.append(
             Side(
@@ -96,7 +96,7 @@ def _constants(style: Style, shape: Shape, axis: Axis, index: int, two: bool) ->
     return threads, outputs, style.constant(f"k{shape.name}Tile{suffix}", f"{threads} * {outputs}")
 
 
-def _ordered(view: View, product: Product) -> list[Axis]:
+def ordered(view: View, product: Product) -> list[Axis]:
     """The axes, that of neighbouring outputs first."""
     axes = list(product.outputs.axes)
     if len(axes) < 2:
