@@ -293,8 +293,7 @@ def _kept(session: Session, builder: Builder, library: Path) -> Kept:
 
 
 def _taken(kept: Kept, session: Session, builder: Builder, task: Task) -> _Seen | None:
-    found = kept.take(session.folder / "program")
-    if found is None:
+    if (found := kept.take(session.folder / "program")) is None:
         return None
     known, program, cubin = found
     builder.begin(task)

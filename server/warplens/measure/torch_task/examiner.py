@@ -281,8 +281,7 @@ class Examination:
         copies, requests = [], []
         count = len(slots["eager"].memory)
         for turn in range(self.request["rounds"]):
-            order = [n for n in workers if n != "eager"]
-            draw.shuffle(order)
+            order = draw.sample([n for n in workers if n != "eager"], len(workers) - 1)
             for name in ("eager", *order, "eager again"):
                 worker = workers.get(name, workers["eager"])
                 seconds = self.measured(
