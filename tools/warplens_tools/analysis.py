@@ -111,7 +111,7 @@ def analyse_kernel(
 
 
 def _settled(tool: type[MicroTool], view: KernelView, findings: Sequence[Finding]) -> list[Finding]:
-    return [settle(view, finding, of_program=tool.of_program) for finding in findings]
+    return [settle(view, f, of_program=tool.of_program, of_launch=tool.of_launch) for f in findings]
 
 
 def relevant_tools(view: KernelView, tools: Sequence[type[MicroTool]]) -> list[type[MicroTool]]:

@@ -19,6 +19,7 @@ from warplens_tools.cuda.facts.unsettled import unsettled_macro
 from warplens_tools.earned import SURE, UNLAUNCHED, WARNS, earned
 from warplens_tools.finding import Confidence, Finding, Gain, RelatedSpan, Severity
 from warplens_tools.kernel import KernelView
+from warplens_tools.kernel_code import LONG_NS
 from warplens_tools.text import Span
 
 #: Expected speedup, of the program where the kernel's share of it is known, from which a finding is a warning.
@@ -32,16 +33,19 @@ WARNED_UNMEASURED = 1.12
 SPREAD: dict[Confidence, float] = {"high": 1.5, "medium": 2.0}
 #: The factor that is promised at most, as what is expected, where the block was not seen.
 SURE_OF = 4.0
+#: One of so many SMs that has a block makes a small launch.
+SMALL = 4
 _BLOCK = "the block size"
 #: The registers that count cycles and nanoseconds, as SASS reads them.
 _CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 _MEASURED = ("timing", "counters", "timeline")
 
 
-def settle(view: KernelView, finding: Finding, *, of_program: bool) -> Finding:
+def settle(view: KernelView, finding: Finding, *, of_program: bool, of_launch: bool = False) -> Finding:
     """The finding with a gain that can be had, the confidence that its facts bear, and the severity of both.
 
-    `of_program` says that the gain is not the kernel's but of the program around its launches.
+    `of_program` says that the gain is not the kernel's but of the program around its launches, `of_launch` that it is
+    about how many blocks and threads these have.
     """
     seen = () if _is_measured(finding) else missing_facts(view, finding)
     missing = tuple(dict.fromkeys((*finding.missing, *seen)))
@@ -51,7 +55,11 @@ def settle(view: KernelView, finding: Finding, *, of_program: bool) -> Finding:
         gain = _ranged(gain if of_program else within_launch(view, gain), sure)
         gain = _as_known(gain, missing)
     told = msgspec.structs.replace(finding, gain=gain, confidence=sure, missing=missing)
-    return msgspec.structs.replace(told, severity=_severity(view, told, of_program=of_program))
+    severity = _severity(view, told, of_program=of_program)
+    small = (
+        severity == "warning" and told.gain is not None and not (of_program or of_launch) and _is_small(view)
+    )
+    return msgspec.structs.replace(told, severity="information" if small else severity)
 
 
 def _sure(view: KernelView, finding: Finding, missing: Sequence[str]) -> Confidence:
@@ -90,7 +98,8 @@ def _unknown_weight(view: KernelView, line: int) -> list[str]:
     depths = [d for n, d in zip(view.sass.lines, view.sass.flow.depths, strict=True) if n == line]
     loops = {loop.span: loop for access in view.accesses for loop in access.loops}
     found = []
-    if depths and max(depths) < max(view.sass.flow.depths) and any(x.trips is None for x in loops.values()):
+    unknown = not loops or any(x.trips is None for x in loops.values())
+    if depths and max(depths) < max(view.sass.flow.depths) and unknown:
         found.append("the trip counts of the loops")
     taken = next((at for at, side in _by_data(view) if side.contains_line(line)), None)
     if taken is not None:
@@ -161,6 +170,16 @@ def _severity(view: KernelView, finding: Finding, *, of_program: bool) -> Severi
         return "information"
     louder = finding.confidence == "high" and not measured
     return "warning" if louder else finding.severity
+
+
+def _is_small(view: KernelView) -> bool:
+    """Whether what the blocks could do faster is not what costs: by the model the largest launch takes less time than
+    launching it, or it leaves most SMs idle and nothing says that it lasts."""
+    shape, duration = view.shape, view.launching.duration
+    if shape is None or shape.tier != "source":
+        return False
+    few = shape.blocks * SMALL <= view.gpu.multiprocessors
+    return duration < (LONG_NS if few else view.gpu.costs.launch_ns) if duration is not None else few
 
 
 def _is_held_up(view: KernelView) -> bool:

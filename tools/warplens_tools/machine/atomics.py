@@ -250,9 +250,7 @@ class AtomicConflicts:
 
 def _walked(atomic: Atomic) -> int:
     """Places that one thread goes through in the loops around an atomic."""
-    index = atomic.index
-    moving = [x for x in atomic.loops if index is not None and x.counter and index.mentions(x.counter)]
-    return math.prod(_TRIPS if x.trips is None else max(x.trips, 1) for x in moving)
+    return math.prod(_TRIPS if x.trips is None else max(x.trips, 1) for x in atomic.walked)
 
 
 def executions(code: KernelCode, span: Span, loops: int, opcodes: Collection[str]) -> float:

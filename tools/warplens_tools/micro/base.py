@@ -56,6 +56,8 @@ class MicroTool:
     doubtful: ClassVar[float] = 1.5
     #: Whether its gain is of the program around the kernel's launches, not of the kernel.
     of_program: ClassVar[bool] = False
+    #: Whether it is about how many blocks and threads a launch has.
+    of_launch: ClassVar[bool] = False
     #: What it is about in words, where others are about the same: on one line their findings are one cause, one cure.
     family: ClassVar[str] = ""
     #: Asked in turn about each finding where the kernel was measured, each about what the one before it left.

@@ -37,9 +37,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.cuda.facts.divergent_barriers import DivergentBarrier as Barrier
 from warplens_tools.cuda.facts.divergent_barriers import divergent_barriers
-from warplens_tools.finding import Finding
+from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.text import Span
 
 
 class DivergentBarrier(MicroTool):
@@ -52,20 +54,24 @@ class DivergentBarrier(MicroTool):
     relevant = ("memory", "latency", "compute", "launch")
 
     def check(self) -> Iterator[Finding]:
-        """One finding per barrier."""
+        """One finding per branch, on its first barrier."""
+        found: dict[Span, list[Barrier]] = {}
         for barrier in divergent_barriers(self.view.tree, self.view.kernel, self.view.dim3):
-            condition = self.view.said(barrier.condition).strip()
+            found.setdefault(barrier.condition, []).append(barrier)
+        for where, barriers in found.items():
+            condition, first = self.view.said(where).strip(), barriers[0]
             yield self.finding(
-                barrier.span,
-                confidence="high" if barrier.always else "medium",
+                first.span,
+                confidence="high" if first.always else "medium",
                 message=(
                     f"Barrier in a divergent branch: threads for which {condition} does not hold never reach this "
                     "__syncthreads(), which is undefined behaviour"
-                    + ("." if barrier.always else ", in a block that the condition divides.")
+                    + ("." if first.always else ", in a block that the condition divides.")
                 ),
                 guidance=(
                     "Close the branch before the barrier and open it again behind it, so that every thread of the "
                     "block comes to the barrier."
                 ),
                 evidence=(self.view.observe("condition that divides a block", condition, tier="source"),),
+                related=tuple(RelatedSpan(b.span, "and this one in the same branch") for b in barriers[1:]),
             )

@@ -73,6 +73,7 @@ class GridTooSmall(MicroTool):
     slug = "grid-too-small"
     title = "The grid leaves SMs or schedulers without work"
     rule_words = "grid"
+    of_launch = True
     tiers = ("source", "binary", "timing", "counters")
     relevant = ("latency", "memory", "compute")
     judges = (judge_small_grid,)

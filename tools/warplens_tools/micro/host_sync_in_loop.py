@@ -117,5 +117,8 @@ def wait_ratio(repeated: Repeated, costs: Costs) -> float:
     """An iteration's time with the wait over that without, when all its kernels last as long as this one."""
     assert repeated.duration_ns is not None, "asked only of known durations"
     kernels = max(repeated.loop.launches, 1)
+    copies = [c for c in repeated.loop.calls if c.name.startswith("cudaMemcpy") and c not in repeated.waits]
+    # What the loop copies besides takes its time either way.
+    stays = len(copies) * costs.launch_ns
     busy = kernels * max(repeated.duration_ns, costs.launch_ns)
-    return (kernels * repeated.duration_ns + costs.host_wait_ns) / busy
+    return (kernels * repeated.duration_ns + costs.host_wait_ns + stays) / (busy + stays)

@@ -34,6 +34,7 @@ CUDA"."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from warplens_tools.cuda.facts.guards import guarded_loops
@@ -44,6 +45,7 @@ from warplens_tools.text import Span
 
 #: Iterations from which a loop is worth sharing out: a warp's.
 LONG = 32
+_VOTES = re.compile(r"\b__(?:any|all|ballot)(?:_sync)?\s*\(")
 
 
 class LoneThreadLoop(MicroTool):
@@ -53,6 +55,7 @@ class LoneThreadLoop(MicroTool):
     slug = "lone-thread-loop"
     title = "One thread runs a loop for its block"
     rule_words = "diverge|threads.*per instruction"
+    of_launch = True
     tiers = ("source", "binary")
     relevant = ("latency", "memory", "compute")
 
@@ -70,6 +73,8 @@ class LoneThreadLoop(MicroTool):
             around = [x for a in inside for x in a.loops if x.span == loop]
             if not inside or any(x.trips is not None and x.trips < LONG for x in around):
                 continue
+            if _VOTES.search(self.view.said(loop)):
+                continue  # A warp that votes on what other blocks have written waits for them.
             said = self.view.said(condition).strip()
             trips = next((x.trips for x in around if x.trips is not None), None)
             long = (trips is not None or any(_is_whole(x) for x in around)) and not self._adds_up(trips, loop)

@@ -55,6 +55,7 @@ class OccupancyBlockSize(MicroTool):
     title = "The block size leaves warp slots empty"
     family = "the size of the block"
     rule_words = "occupancy.*(?:block size|warps within)"
+    of_launch = True
     tiers = ("binary",)
     relevant = ("latency", "memory")
     judges = (judge_occupancy,)
@@ -73,7 +74,7 @@ class OccupancyBlockSize(MicroTool):
             severity="warning" if found.occupancy.occupancy <= 0.25 else "information",
             confidence="medium",
             message=(
-                f"Blocks of {threads} threads let an SM hold {found.occupancy.blocks} blocks, "
+                f"Blocks of {count(threads or 0, 'thread')} let an SM hold {found.occupancy.blocks} blocks, "
                 f"{found.occupancy.occupancy:.0%} of its warps, and the loads of {self.view.kernel.name} do "
                 "not fill the "
                 "memory pipeline at that."

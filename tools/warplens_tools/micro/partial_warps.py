@@ -46,6 +46,7 @@ class PartialWarps(MicroTool):
     title = "Blocks that are no whole number of warps"
     family = "the size of the block"
     rule_words = "multiple of 32|partial warp|block size"
+    of_launch = True
     tiers = ("source", "binary")
     relevant = ("latency", "compute", "memory")
     judges = (judge_by_room(own=(*ARITHMETIC, *ISSUE, *L1), kept=(*DRAM, *L2)),)

@@ -57,6 +57,7 @@ FEWEST, BUSY = 4, 0.6
 #: As `MANY`, where nothing tells of a product but the loads' values in the multiply-adds.
 PLENTY = 0.75
 _FMA = frozenset({"FFMA", "DFMA", "HFMA2", "IMAD", "FFMA2"})
+_SUBSCRIPT = re.compile(r"\[[^][]*\]")
 _ADDS = re.compile(r"(?:\+=|=\s*(?:__)?fmaf?\w*\s*\(|=[^=].*\+)")
 
 
@@ -160,6 +161,8 @@ class SmallRegisterTile(MicroTool):
         found = {}
         for line, names in by_line.items():
             text = self.view.text.line_text(line)
+            while text != (text := _SUBSCRIPT.sub("", text)):
+                pass  # Products and sums in indices are none of elements.
             if len(names) >= 2 and _ADDS.search(text) and ("*" in text or "fma" in text):
                 found[line] = tuple(dict.fromkeys(names))
         return found

@@ -55,6 +55,7 @@ class WaveQuantization(MicroTool):
     slug = "wave-quantization"
     title = "The tail wave of blocks is nearly empty"
     rule_words = "wave|tail"
+    of_launch = True
     tiers = ("binary",)
     relevant = ("compute", "latency", "memory")
     #: Time of the launch over its time without a tail from which it is reported.

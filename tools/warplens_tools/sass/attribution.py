@@ -9,11 +9,13 @@ from pathlib import Path
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.evidence import Instruction
 
+_LIBRARIES = ("cuda_runtime.h", "curand_kernel.h", "cub/cub.cuh", "thrust/version.h", "cuda/std/version")
+
 
 @functools.lru_cache(maxsize=1024)
 def _of_toolkit(path: str) -> bool:
-    """Whether a header lies in the folder of `cuda_runtime.h`, or below it."""
-    return any((folder / "cuda_runtime.h").is_file() for folder in list(Path(path).parents)[:4])
+    """Whether a header lies in the toolkit's folder, or that of a library which is installed by itself, or below it."""
+    return any((folder / name).is_file() for folder in list(Path(path).parents)[:4] for name in _LIBRARIES)
 
 
 class LineTable:

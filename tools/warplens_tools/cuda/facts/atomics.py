@@ -52,6 +52,8 @@ class Atomic(msgspec.Struct, frozen=True):
     guarded: bool
     span: Span
     loops: tuple[Loop, ...]
+    #: Those of the loops that go from place to place.
+    walked: tuple[Loop, ...] = ()
 
 
 def atomics(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> tuple[Atomic, ...]:
@@ -68,6 +70,12 @@ def _atomics(tree: SourceTree, kernel: Kernel, block: Dim3) -> tuple[Atomic, ...
     reader = _AtomicReader(expanded.tree, kernel, forms, expanded.function.body)
     calls = expanded.tree.captures(_CALLS, expanded.function.body).get("call", [])
     return tuple(a for call in calls if (a := reader.atomic(call)) is not None)
+
+
+def _is_moved(code: str, index: Form | None, loop: Loop) -> bool:
+    """Whether a loop's variable is in a target, as written or by the form of its index."""
+    named = bool(loop.variable) and re.search(rf"\b{re.escape(loop.variable)}\b", code) is not None
+    return named or (index is not None and bool(loop.counter) and index.mentions(loop.counter))
 
 
 class _AtomicReader:
@@ -93,6 +101,7 @@ class _AtomicReader:
         name, tests = name.removeprefix("::"), self.guards.tests(call)
         code = self.tree.code_of(target)
         varies = mentions_lanes(code, self.varying)
+        loops = tuple(self.forms.loop(n) for n in loops_around(call))
         return Atomic(
             function=name,
             name=place.name,
@@ -105,7 +114,8 @@ class _AtomicReader:
             leader=self.guards.are_few(tests) or self._is_compared(name, target, tests),
             guarded=bool(self.guards.data(tests)),
             span=self.tree.span(call),
-            loops=tuple(self.forms.loop(n) for n in loops_around(call)),
+            loops=loops,
+            walked=tuple(x for x in loops if _is_moved(code, place.offset, x)),
         )
 
     def _place(self, target: Node) -> tuple[Pointer | None, Node | None]:
