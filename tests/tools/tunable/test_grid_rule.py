@@ -54,6 +54,35 @@ def test_axes_of_objects_and_of_lists() -> None:
     assert launched("", "dim3(n, rows, 4), 32") == ("p1", "p2", "4")
 
 
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("dim3 grid; grid.x = (n + 255) / 256;", ("p1 255 + 256 /", "1", "1")),
+        ("dim3 grid(1, 1); grid.x = (columns + 15) / 16;\ngrid.y = rows;", ("p3 15 + 16 /", "p2", "1")),
+        ("dim3 grid(n, 2); grid.y = rows;", ("p1", "p2", "1")),
+        (
+            "dim3 threads, grid; threads.x = 128; grid.x = (n + threads.x - 1) / threads.x;",
+            ("p1 128 + 1 - 128 /", "1", "1"),
+        ),
+        # none of these is what every launch has
+        ("dim3 grid; grid.y = rows;", None),
+        ("dim3 grid(n); grid.x = n; grid.x = rows;", None),
+        ("dim3 grid(n); if (rows > 4) grid.x = rows;", None),
+        ("dim3 grid(n); grid.x = rows; grid.y++;", None),
+        ("dim3 grid(n); grid.x = rows; change(&grid);", None),
+    ],
+)
+def test_members_that_are_set_later_are_extents(before: str, expected: GridRule | None) -> None:
+    assert launched(before, "grid, 256") == expected
+
+
+def test_members_that_are_set_after_a_launch_are_none() -> None:
+    head = "void run(float* out, int n, int rows, int columns)"
+    launch = "work<<<grid, 64>>>(out, n, rows, columns);"
+    assert rule(f"{head} {{ dim3 grid(n); grid.x = rows; {launch} }}") == ("p2", "1", "1")
+    assert rule(f"{head} {{ dim3 grid(n); {launch} grid.x = rows; }}") is None
+
+
 def test_one_variable_for_two_parameters_is_the_larger_of_them() -> None:
     assert launched("", "(n + 31) / 32, 32", "out, n, n, columns") == ("p1,2 31 + 32 /", "1", "1")
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tree_sitter import Node
@@ -21,6 +21,7 @@ from warplens_tools.cuda.values.kernel_tree import kernel_tree
 from warplens_tools.cuda.values.writes import is_set_once
 from warplens_tools.lazily import cached_property
 from warplens_tools.text import SourceText, Span
+from warplens_tools.tunable.members import set_members
 from warplens_tools.tunable.parameter import Place, place
 
 AXES = "xyz"
@@ -161,9 +162,23 @@ class File:
         found = self.named(node)
         if found is None or found.kind not in ("dim3", "object") or len(through) > 8:
             return (self.followed(node, through),)
-        if not is_set_once(self.tree, found):
-            return None
-        return self.extents(self._given(found), (*through, found))
+        given = (*through, found)
+        if is_set_once(self.tree, found):
+            return self.extents(self._given(found), given)
+        begins = self.extents(self._given(found), given) if self._given(found) is not None else ()
+        members = set_members(self.tree, found, node.start_byte)
+        return None if begins is None or not members else self._joined(begins, members, given)
+
+    def _joined(
+        self, begins: tuple[Value, ...], members: Mapping[str, Node], through: tuple[Binding, ...]
+    ) -> tuple[Value, ...] | None:
+        """Extents of which some are set later; None where one between them is not written anywhere."""
+        said = {
+            **dict(zip(AXES, begins, strict=False)),
+            **{m: self.followed(n, through) for m, n in members.items()},
+        }
+        extents = tuple(said[axis] for axis in AXES if axis in said)
+        return extents if len(extents) == AXES.index(max(said)) + 1 else None
 
     def _listed(self, node: Node) -> Node | None:
         """The list of `dim3(…)`, `dim3{…}`, `{…}` or of a declaration's `(…)`."""
