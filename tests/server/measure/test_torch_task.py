@@ -7,6 +7,7 @@ Needs a Python with PyTorch: this one, or the one that WARPLENS_TORCH_PYTHON nam
 from __future__ import annotations
 
 import functools
+import json
 import os
 import shutil
 import subprocess
@@ -302,3 +303,11 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     candidate = module(tmp_path, "return x")
     with pytest.raises(MissingToolError, match="has no PyTorch"):
         examine(TorchTask(task, str(candidate), device="cpu"), python=str(bare))
+
+
+def test_of_few_rounds_the_interval_is_all_of_them(python: str) -> None:
+    folder = Path(sys.modules[TorchTask.__module__].__file__ or "").parent
+    of = "examiner._interval([float(i) for i in range(n)])"
+    code = f"import json, examiner; print(json.dumps([{of} for n in (5, 6, 9, 15)]))"
+    run = subprocess.run([python, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
+    assert json.loads(run.stdout) == [[2.0, 0.0, 4.0], [2.5, 0.0, 5.0], [4.0, 1.0, 7.0], [7.0, 3.0, 11.0]]

@@ -126,7 +126,8 @@ def _wanted(kernels: Sequence[KernelShare], asked: str) -> list[KernelShare]:
         return found
     ran = ", ".join(dict.fromkeys(k.qualified_name for k in kernels[:5]))
     what = asked or "any kernel of this file"
+    elsewhere = "" if asked else "open the file that defines one of those, with this one as its unit, or "
     raise InputError(
         f"the program never launches {what}; it ran {ran}",
-        remedy="give the arguments and files with which it does, as settings of the program",
+        remedy=f"{elsewhere}give the arguments and files with which it does, as settings of the program",
     )

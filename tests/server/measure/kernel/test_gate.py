@@ -187,6 +187,9 @@ def test_the_launch_to_visit_is_chosen() -> None:
     assert choose(shapes, found, units, "busy").compiled.qualified_name == "busy"
     with pytest.raises(InputError, match="never launches other; it ran"):
         choose(shapes, found, units, "other")
+    with pytest.raises(InputError, match="never launches any kernel of this file; it ran") as told:
+        choose(shapes, shares(shapes, set()), units, "")
+    assert "open the file that defines one of those" in told.value.remedy
     with pytest.raises(InputError, match="launches no kernel"):
         choose([], (), units, "")
     with pytest.raises(InputError, match="compiled by itself"):
