@@ -12,7 +12,7 @@ from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
 from warplens_tools.cuda.facts.unsettled import unsettled_macro
 from warplens_tools.earned import UNLAUNCHED
 from warplens_tools.evidence import KernelEvidence, LaunchTiming, Observation
-from warplens_tools.finding import Confidence, Finding, Gain, Severity
+from warplens_tools.finding import Confidence, Finding, Gain, RelatedSpan, Severity
 from warplens_tools.kernel import KernelView
 from warplens_tools.micro.registry import TOOLS
 from warplens_tools.settle import SPREAD, WARNED, one_a_cause, one_a_place, settle, within_launch
@@ -180,3 +180,16 @@ def test_one_copy_is_told_once_for_all_its_kernels() -> None:
     small = finding(Gain.of(1.2, 1.2), kernel="a", slug="pageable-transfer")
     large = finding(Gain.of(1.8, 1.8), kernel="b", slug="pageable-transfer")
     assert one_a_place([(small,), (large,), ()]) == [(), (large,), ()]
+
+
+def test_what_several_kernels_call_is_told_once_with_each_place() -> None:
+    gain, places = Gain.of(1.2, 1.2), (Span(5, 1, 5, 9), Span(9, 1, 9, 9))
+    told = [
+        msgspec.structs.replace(
+            finding(gain, kernel=name), related=(RelatedSpan(place, f"{name} calls it here"),)
+        )
+        for name, place in zip(("a", "b"), places, strict=True)
+    ]
+    kept, gone = one_a_place([(told[0],), (told[1],)])
+    assert [r.span for r in kept[0].related] == list(places)
+    assert gone == ()

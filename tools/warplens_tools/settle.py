@@ -215,13 +215,27 @@ def _joined(finding: Finding, place: RelatedSpan) -> Finding:
 
 def one_a_place(groups: Sequence[tuple[Finding, ...]]) -> list[tuple[Finding, ...]]:
     """Findings of several kernels, given kernel by kernel: what is said of one line, of the host code or of a function
-    that several call, is said once, of the kernel with the largest gain."""
+    that several call, is said once, of the kernel with the largest gain, with the others' places."""
     best: dict[tuple[str, int], Finding] = {}
+    places: dict[tuple[str, int], list[RelatedSpan]] = {}
     for finding in (f for group in groups for f in group):
         at = (finding.code, finding.line)
+        places.setdefault(at, []).extend(finding.related)
         if at not in best or _expected(finding) > _expected(best[at]):
             best[at] = finding
-    return [tuple(f for f in group if best[f.code, f.line] is f) for group in groups]
+    return [
+        tuple(_with(f, places[f.code, f.line]) for f in group if best[f.code, f.line] is f)
+        for group in groups
+    ]
+
+
+def _with(finding: Finding, places: Sequence[RelatedSpan]) -> Finding:
+    """The finding with these places besides its own."""
+    own = {place.span for place in finding.related}
+    others = {place.span: place for place in places if place.span not in own}
+    if not others:
+        return finding
+    return msgspec.structs.replace(finding, related=(*finding.related, *others.values()))
 
 
 def _expected(finding: Finding) -> float:

@@ -212,9 +212,11 @@ class BarrierHeavy(MicroTool):
         reads = [self._read(s) for s in steps]
         known = [r for r in reads if r]
         looped = [s for s in steps if self.sass.flow.innermost(s.barrier) is not None]
+        alike = len(known) > 2 and max(known.count(r) for r in known) > len(known) / 2
         if looped:
-            return all(self._stay(s) for s in looped)
-        return len(known) > 2 and max(known.count(r) for r in known) > len(known) / 2
+            # A whole tree in a loop starts over with the same distances, which are several; two are a pair of buffers.
+            return all(self._stay(s) for s in looped) and (alike or len(set(known)) <= 2)
+        return alike
 
     def _read(self, step: Step) -> tuple[str, ...]:
         loads = (x for i in step.indices if (x := self.sass.instructions[i]).opcode == "LDS")

@@ -34,33 +34,15 @@ how many warps the card is given, is not known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-import msgspec
+from collections.abc import Iterator
 
 from warplens_tools.finding import Finding
 from warplens_tools.machine.waiting import LoopPass
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.sass.registers import place_registers, registers_of
+from warplens_tools.micro.common.chains import ROUND_TRIPS, Chain, chain_of
 
-#: Round trips of an iteration from which it is told, where the next iteration's do not wait for them.
-ROUND_TRIPS = 3
 #: Share of a pass alone that is spent on global memory.
 WAITING = 0.5
-_LOADS = ("LDG", "LD", "ATOMG")
-#: What goes through shared memory, whatever its place there.
-_SHARED, _TO_SHARED, _FROM_SHARED = "shared memory", ("STS", "ATOMS"), ("LDS", "ATOMS")
-
-
-class Chain(msgspec.Struct, frozen=True):
-    """Loads of a loop of which each waits for the one before."""
-
-    #: Round trips to memory in an iteration, one after the other.
-    trips: int
-    #: Whether the next iteration's first one waits for this iteration's last.
-    carried: bool
-    #: Of the loads whose address was loaded in the loop.
-    indices: tuple[int, ...]
 
 
 class DependentLoads(MicroTool):
@@ -80,7 +62,7 @@ class DependentLoads(MicroTool):
         found = [
             (p, chain)
             for p in self.view.waiting.innermost_passes
-            if p.depth and (chain := self.chain(p)) is not None and self._waits(p, chain)
+            if p.depth and (chain := chain_of(self.sass, p)) is not None and self._waits(p, chain)
         ]
         if not found:
             return
@@ -124,37 +106,6 @@ class DependentLoads(MicroTool):
         far = chain.trips * (self.gpu.costs.memory_wait - self.gpu.costs.l2_wait)
         alone = loop.alone + far
         return loop.memory + far >= WAITING * alone and self._warps * loop.busy < alone
-
-    def chain(self, loop: LoopPass) -> Chain | None:
-        """The longest chain of a loop's loads; None where it is short."""
-        first, after, indices = self._levels(loop.indices)
-        carried = after > first
-        trips = after - first if carried else first
-        if not carried and trips < ROUND_TRIPS:
-            return None
-        return Chain(trips, carried, tuple(indices)) if indices else None
-
-    def _levels(self, body: Sequence[int]) -> tuple[int, int, list[int]]:
-        """Most loads one after the other in one pass, in two passes, and those that wait for another."""
-        code = self.sass.instructions
-        level: dict[str, int] = {}
-        most, indices = [0, 0], dict[int, None]()
-        for turn in (0, 1):
-            for i in body:
-                written, read = registers_of(code[i])
-                shared = (_SHARED,) if code[i].opcode in _FROM_SHARED else ()
-                before = max((level.get(name, 0) for name in (*read, *shared)), default=0)
-                if code[i].opcode in _TO_SHARED:
-                    level[_SHARED] = max(before, level.get(_SHARED, 0))
-                if code[i].opcode in _LOADS:
-                    waited = max((level.get(name, 0) for name in place_registers(code[i])), default=0)
-                    if waited:
-                        indices[i] = None
-                    before = waited + 1
-                    most[turn] = max(most[turn], before)
-                for name in written:
-                    level[name] = max(before, level.get(name, 0)) if code[i].predicate else before
-        return most[0], most[1], list(indices)
 
     @property
     def _warps(self) -> int:

@@ -27,8 +27,8 @@ warps that the card could hold and a gain of 1.3 for its loads in flight by the 
 neither a measurement nor the text says that there is more work than the launch has threads for: threads with elements
 of their own, or a count of elements that only the caller knows; and where the grid is that of a run without
 arguments, which may be told another size. A block for each of a count that the text does not tell is information where
-loops nest in the kernel, a hint where it has loops; a thread for each where loops that load nest. The second stage of
-a reduction (one block that takes the number of blocks of another launch) is left alone.
+loops nest in the kernel, a hint where it has loops; a thread for each where loops that load nest, or follow a chain.
+The second stage of a reduction (one block that takes the number of blocks of another launch) is left alone.
 
 **References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics"; CUDA C++ Programming Guide,
 "Maximize Utilization".
@@ -42,6 +42,7 @@ from collections.abc import Iterator
 from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.launches import Geometry
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.chains import chain_of
 from warplens_tools.micro.common.serial import judge_small_grid
 
 #: How a launch spells the stream that it need not name.
@@ -169,7 +170,10 @@ class GridTooSmall(MicroTool):
         told = next(
             ((s, hit[1] or hit[2]) for s in self.view.sites if (hit := _PER_THREAD.fullmatch(s.grid))), None
         )
-        if told is None or deep < NESTED or self._is_serial() or _STRIDES_BLOCKS.search(self.view.body):
+        walks = deep < NESTED and self._is_walk()
+        if told is None or not (deep >= NESTED or walks) or self._is_serial():
+            return
+        if _STRIDES_BLOCKS.search(self.view.body):
             return
         site, items = told
         room = self.gpu.multiprocessors * self.gpu.limits.max_threads
@@ -178,8 +182,9 @@ class GridTooSmall(MicroTool):
             severity="information",
             confidence="low",
             message=(
-                f"{self.view.kernel.name} is launched with one thread for each of {items}, which walks loops within "
-                f"loops alone: fewer than {room} leave {self.gpu.name} partly idle."
+                f"{self.view.kernel.name} is launched with one thread for each of {items}, which "
+                f"{'follows a chain of loads' if walks else 'walks loops within loops'} alone: fewer than {room} "
+                f"leave {self.gpu.name} partly idle."
             ),
             guidance=(
                 f"Where {items} is not as large, let several threads (a warp, a block) share the work of one, and "
@@ -190,6 +195,11 @@ class GridTooSmall(MicroTool):
                 self.view.observe("deepest loops that load", float(deep)),
             ),
         )  # fmt: skip
+
+    def _is_walk(self) -> bool:
+        """Whether the kernel's deepest loop follows a chain, each step to where the one before led."""
+        passes = [p for p in self.view.waiting.innermost_passes if p.depth]
+        return any((chain := chain_of(self.sass, p)) is not None and chain.carried for p in passes)
 
     def _has_elements(self) -> bool:
         """Whether the text says how many elements a loop deals out: one thread's turns, or all threads' together."""
