@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -41,22 +41,49 @@ def chain_of(sass: Sass, loop: LoopPass) -> Chain | None:
 
 def _levels(sass: Sass, body: Sequence[int]) -> tuple[int, int, list[int]]:
     """Most loads one after the other in one pass, in two passes, and those that wait for another."""
-    level: dict[str, int] = {}
+    held = _Levels()
     most, waiting = [0, 0], dict[int, None]()
     for turn in (0, 1):
         for i in body:
             x = sass.instructions[i]
             written, read = registers_of(x)
-            through = (_SHARED,) if x.opcode in _FROM_SHARED else ()
-            before = max((level.get(name, 0) for name in (*read, *through)), default=0)
+            # A predicate chooses; what a load's address is made of comes by registers.
+            taken = [name for name in read if not name.startswith(("P", "UP"))]
+            taken += [_SHARED] if x.opcode in _FROM_SHARED else []
+            before = held.most(taken, x.predicate)
             if x.opcode in _TO_SHARED:
-                level[_SHARED] = max(before, level.get(_SHARED, 0))
+                held.plain[_SHARED] = max(before, held.plain.get(_SHARED, 0))
             if x.opcode in _LOADS:
-                waited = max((level.get(name, 0) for name in place_registers(x)), default=0)
+                waited = held.most(place_registers(x), x.predicate)
                 if waited:
                     waiting[i] = None
                 before = waited + 1
                 most[turn] = max(most[turn], before)
-            for name in written:
-                level[name] = max(before, level.get(name, 0)) if x.predicate else before
+            held.write(written, x.predicate, before)
     return most[0], most[1], list(waiting)
+
+
+class _Levels:
+    """By register: how many loads, one after the other, its value waits for."""
+
+    def __init__(self) -> None:
+        self.plain: dict[str, int] = {}
+        #: Of what was written under a predicate: that, and the level for who reads it under the same one.
+        self.guarded: dict[str, tuple[str, int]] = {}
+
+    def most(self, names: Iterable[str], predicate: str) -> int:
+        """The highest level of some registers, as an instruction under `predicate` finds them."""
+        return max((self._of(name, predicate) for name in names), default=0)
+
+    def _of(self, name: str, predicate: str) -> int:
+        guard, level = self.guarded.get(name, ("", 0))
+        return level if guard and guard == predicate else max(level, self.plain.get(name, 0))
+
+    def write(self, names: Iterable[str], predicate: str, level: int) -> None:
+        """Registers that an instruction under `predicate` writes; "" where it has none."""
+        for name in names:
+            if predicate:
+                self.guarded[name] = (predicate, level)
+            else:
+                self.guarded.pop(name, None)
+                self.plain[name] = level
