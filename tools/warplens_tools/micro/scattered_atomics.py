@@ -26,7 +26,7 @@ atomicAdd(reinterpret_cast<float4 *>(out) + target[e], make_float4(...));   // s
 **Evidence.** `RED` and `ATOM` instructions of the SASS, wherever they were inlined from: how often each runs against
 the rest, the sectors that a warp's lanes go to, and the time that the L2 takes for them against that of all else.
 
-**Threshold.** In a loop, or at least four for each thread, and a gain of 1.5 without them in the bounded model.
+**Threshold.** In a loop, or at least four that no branch parts, and a gain of 1.5 without them in the bounded model.
 Information: the model knows neither how often lanes meet nor what would do instead. Atomics that `threadIdx`, a
 leader's test or data is seen to keep for a few, loops that only repeat one until it succeeds, and those that
 global-atomic-contention tells are left alone.
@@ -76,7 +76,7 @@ class ScatteredAtomics(MicroTool):
         """One finding per kernel, on the line whose atomics weigh most."""
         found = self._scattered
         looped = [i for i in found if self.sass.flow.depths[i]]
-        if not looped and len(found) < MANY:
+        if not looped and self._together(found) < MANY:
             return
         ratio = self._ratio(found)
         if ratio < self.worth:
@@ -125,6 +125,16 @@ class ScatteredAtomics(MicroTool):
             and i not in part
             and not any(sass.table.passes(sass.instructions[i], line) for line in told | few)
         ]
+
+    def _together(self, found: Sequence[int]) -> int:
+        """Most of them that no branch or predicate parts: of several sides a thread takes one."""
+        groups: dict[tuple[int, str], int] = {}
+        for b, block in enumerate(self.sass.flow.blocks):
+            for i in found:
+                if block.first <= i <= block.last:
+                    key = (b, self.sass.instructions[i].predicate)
+                    groups[key] = groups.get(key, 0) + 1
+        return max(groups.values(), default=0)
 
     @property
     def _retried(self) -> frozenset[int]:

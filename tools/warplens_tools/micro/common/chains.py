@@ -14,8 +14,6 @@ from warplens_tools.sass.registers import place_registers, registers_of
 #: Round trips of an iteration that make a chain, where the next iteration's do not wait for them.
 ROUND_TRIPS = 3
 _LOADS = ("LDG", "LD", "ATOMG")
-#: What goes through shared memory, whatever its place there.
-_SHARED, _TO_SHARED, _FROM_SHARED = "shared memory", ("STS", "ATOMS"), ("LDS", "ATOMS")
 
 
 class Chain(msgspec.Struct, frozen=True):
@@ -49,10 +47,7 @@ def _levels(sass: Sass, body: Sequence[int]) -> tuple[int, int, list[int]]:
             written, read = registers_of(x)
             # A predicate chooses; what a load's address is made of comes by registers.
             taken = [name for name in read if not name.startswith(("P", "UP"))]
-            taken += [_SHARED] if x.opcode in _FROM_SHARED else []
             before = held.most(taken, x.predicate)
-            if x.opcode in _TO_SHARED:
-                held.plain[_SHARED] = max(before, held.plain.get(_SHARED, 0))
             if x.opcode in _LOADS:
                 waited = held.most(place_registers(x), x.predicate)
                 if waited:
