@@ -232,7 +232,7 @@ KINDS = (
     *("redrawn", "permuted", "signs", "zeros", "spikes", "blanks", "specials", "flags", "skewed", "ranged"),
     *("full", "less", "halved", "halves", "naught", "vacant", "repeated", "raised", "shifted", "more"),
     *("asked", "below", "infinities", "ties", "plus", "voids", "met", "ranks"),
-    *("striped", "turned", "stepped", "vast", "longer", "upper", "nicked", "near"),
+    *("striped", "turned", "stepped", "vast", "longer", "upper", "nicked", "near", "halfway"),
     *("scalars", "nulls", "wide", "endless", "toggled", "many", "few"),
     *("reshaped", "numbers", "fewer", "mingled", "standing", "high", "aliased", "reached"),
     *("settled", "loose", "masked", "tables", "moved"),

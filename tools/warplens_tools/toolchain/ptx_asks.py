@@ -38,6 +38,8 @@ _SIGN = re.compile(
 #: math library sums and products.
 _ROUNDED = re.compile(r"\bsub\.r[nzmp](?:\.ftz)?\.f32\b")
 _FREE = re.compile(r"\b(?:(?:add|sub|mul)(?:\.ftz)?|fma\.rn(?:\.ftz)?)\.f32\b")
+#: Floats that are made whole numbers, of whatever type.
+_WHOLE = re.compile(r"\bcvt\.r[nzmp]i(?:\.ftz)?(?:\.sat)?\.\w+\.f(?:32|64)\b")
 _ADDED = re.compile(r"\badd\.s(?:16|32|64)\s+%\w+,\s*%\w+,\s*(-\d+);")
 #: Floats that are rounded where they are made; those in shared memory are where others are.
 _COMPUTED = re.compile(
@@ -69,6 +71,8 @@ class Asked(msgspec.Struct, frozen=True):
     below: tuple[int, ...] = ()
     #: Whether floats are rounded as the source says, one operation at a time: its last bits are meant.
     rounded: bool = False
+    #: Whether floats are made whole numbers.
+    whole: bool = False
 
 
 @functools.lru_cache(maxsize=256)
@@ -107,6 +111,7 @@ def asked(ptx: str, kernel: str) -> Asked:
         _free(flow),
         _below(body, flow),
         _ROUNDED.search(body) is not None and _FREE.search(body) is not None,
+        _WHOLE.search(body) is not None,
     )
 
 

@@ -50,5 +50,6 @@ def job_of(
         variables=tuple(JobVariable(name, twin) for name, twin in names.items()),
         rule=rule or (),
         constants=tuple(c for c in own.constants if c not in known.constants),
-        sentinels=tuple(f for f in own.floats if f not in known.floats),
+        # at a threshold, and below it
+        sentinels=tuple(s for f in own.floats if f not in known.floats for s in (f, f / 2)),
     )

@@ -44,9 +44,11 @@ class Questions:
         self.lost_seconds = 0.0
         self._crashed: Counter[str] = Counter()
 
-    def drawn(self, *, rounded: bool = True) -> tuple[Variant, ...]:
-        """Sets of inputs for one visit; `rounded`: the kernel says how its differences are rounded."""
-        meant = [v for v in self.variants if rounded or v.kind != "near"]
+    def drawn(self, *, rounded: bool = True, whole: bool = True) -> tuple[Variant, ...]:
+        """Sets of inputs for one visit; `rounded`: the kernel says how its differences are rounded, `whole`: it rounds
+        to whole numbers."""
+        out = {"near": not rounded, "halfway": not whole}
+        meant = [v for v in self.variants if not out.get(v.kind)]
         return drawn(meant, thorough=self._thorough, shortened=self._shortened)
 
     def rooms(self) -> tuple[Variant, ...]:

@@ -81,6 +81,8 @@ _EXTREMES = (
 )
 #: Differences that rounding decides, for kernels that say how each operation is rounded.
 _NEAR = _drawn("floats that differ in their last bits", "near", 3)
+#: Exactly between two whole numbers, for kernels that round to such.
+_HALFWAY = _each("floats of one buffer between whole numbers", "halfway", 4)
 #: Keys of 64 bits that 32 do not tell apart.
 _UPPER = _drawn("64-bit integers of other upper halves", "upper", 2)
 #: Sentinels: -1 for a length or a place, what the kernel compares with, NaN in one buffer alone.
@@ -193,6 +195,7 @@ VARIANTS = (
     *_SETTLED,
     *_UPPER,
     *_NEAR,
+    *_HALFWAY,
     Variant("with integers drawn anew", kind="redrawn"),
     Variant("with integers permuted", kind="permuted"),
     Variant("with zeros and ones among integers", kind="flags"),

@@ -271,7 +271,7 @@ class Visits:
             ),
             variables=place.variables,
             held=place.held,
-            variants=self.asks.drawn(rounded=asked.rounded),
+            variants=self.asks.drawn(rounded=asked.rounded, whole=asked.whole),
             rooms=self.asks.rooms(),
             constants=joined(asked.constants, (c for one in batch for c in one.constants)),
             loose=modes.loose,

@@ -65,10 +65,12 @@ def test_another_buffer_of_all_sizes_is_no_neighbour(tmp_path: Path) -> None:
     assert "full" not in kinds(tried.variants)
 
 
-def test_nearly_equal_floats_are_for_kernels_that_say_how_they_round(tmp_path: Path) -> None:
+def test_what_rounding_decides_is_for_kernels_that_round(tmp_path: Path) -> None:
     asks = visits(tmp_path, thorough=True).asks
     assert "near" in kinds(asks.drawn(rounded=True))
     assert "near" not in kinds(asks.drawn(rounded=False))
+    assert "halfway" in kinds(asks.drawn(whole=True))
+    assert "halfway" not in kinds(asks.drawn(whole=False))
 
 
 def test_what_candidates_compare_with_comes_between_what_the_kernel_does() -> None:

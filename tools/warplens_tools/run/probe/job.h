@@ -60,14 +60,14 @@ struct Parameter {
 // `voids` are runs of NaN, which leave whole rows without a number; `mingled` gives each buffer of floats other signs and
 // sizes than the next. `numbers` are integers by value that are redrawn, larger ones among them; `fewer` is a smaller grid, `plus` small
 // integers one larger.
-// `nicked` has another of its own integers in one place of sixteen, `near` each float several times but for its last bits.
+// `nicked` has another of its own integers in one place of sixteen, `near` each float several times but for its last bits, `halfway` floats between two whole numbers.
 // `upper` are 64-bit integers of which some have other upper halves; `settled` one
 // float by value that is a small whole number, or hardly another; `loose` are integers by value that nothing
 // leads by, of any size; `masked` has one more bit that the kernel asks a number by value for, or one less; `tables` are
 // tables of pointers to what is only read, whose entries lead one or two elements further.
 struct Variant {
     // those before `scalars` are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, nicked, near, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, moved };
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, nicked, near, halfway, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, moved };
 
     static constexpr double kVanishing = 0.005;
 
@@ -111,7 +111,7 @@ struct Variant {
     bool vanishing() const { return kind == moved && scale != 0 && scale > -kVanishing && scale < kVanishing; }
     // Many terms of a sum may be equal: a sum in one order then errs the same way each time.
     bool alike() const {
-        return any([](const Variant& v) { return v.empties() || v.vanishing() || v.kind == flags || v.kind == skewed || v.kind == repeated || v.kind == shifted || v.kind == ties || v.kind == near; });
+        return any([](const Variant& v) { return v.empties() || v.vanishing() || v.kind == flags || v.kind == skewed || v.kind == repeated || v.kind == shifted || v.kind == ties || v.kind == near || v.kind == halfway; });
     }
     // What a NaN or an infinity among the inputs leaves of the results may rest on their order.
     bool odd() const { return any([](const Variant& v) { return v.kind == specials || v.kind == infinities || v.kind == voids; }); }

@@ -80,7 +80,8 @@ class JobParameter(msgspec.Struct, frozen=True):
 #: length less than a warp (`few`), a float by value that is infinite (`endless`); numbers by value among indices
 #: (`reached`); a few small integers of a buffer's first half many times as large (`longer`). 64-bit integers that
 #: share their lower halves with others (`upper`); a few places that hold others of their buffer's (`nicked`); floats
-#: each several times but for their last bits (`near`). By value: one float a small whole number or hardly another
+#: each several times but for their last bits (`near`),
+#: or between two whole numbers (`halfway`). By value: one float a small whole number or hardly another
 #: (`settled`), numbers by which nothing is led of any size (`loose`), a bit turned that the kernel asks for (`masked`).
 #: Tables of pointers to what is only read, whose entries lead a little further (`tables`).
 VariantKind = Literal[
@@ -136,6 +137,7 @@ VariantKind = Literal[
     "upper",
     "nicked",
     "near",
+    "halfway",
     "settled",
     "loose",
     "masked",

@@ -149,7 +149,7 @@ extern "C" __global__ void warplens_fill_bytes(unsigned char* data, u64 count) {
 // type's full range, 11 one less, 12 halved, 13 a half of zeros, 14 and 15 zeros, 16 repeated, 17 one for zero, 18 far from zero,
 // 19 more, 20 of given ones, 21 with -1 among them, 22 infinities, 23 four values, 24 small ones one larger, 25 runs of NaN, 26 one in sixteen what `limit` holds, 27 runs of it,
 // 28 columns of zeros, 29 other signs, 30 rising by little, 31 very large and very small, 32 a few far larger, 33 with other upper halves,
-// 34 a few others, 35 nearly the same several times.
+// 34 a few others, 35 nearly the same several times, 36 halfway between whole numbers.
 // `period` is the length of a row where it is known. Redrawn and permuted values are the buffer's own: an index stays in its
 // array.
 __device__ inline double uniform(u64 bits) { return double(bits >> 11) * 0x1p-53; }  // [0, 1)
@@ -234,6 +234,13 @@ template <>
 __device__ inline __half vast(const Source<__half>& source, u64 i, u64) { return source[i]; }
 
 
+// Most of those that are not so large that all are whole.
+template <class T>
+__device__ T halfway(T x, u64 bits) {
+    const double value = static_cast<double>(x);
+    return bits >> 62 && fabs(value) < (sizeof(T) == 2 ? 128 : 1 << 20) ? static_cast<T>(floor(value) + 0.5) : x;
+}
+
 // What stands first of two to four, within four units in the last place: differences that rounding decides.
 template <class T>
 __device__ T nearly(const Source<T>& source, u64 i, u64 seed) {
@@ -281,6 +288,7 @@ __device__ T varied(const Source<T>& source, u64 i, unsigned kind, u64 seed) {
     if (kind == 28) return is_striped(source, i, seed) ? static_cast<T>(0.0) : source[i];
     if (kind == 31) return vast(source, i, seed);
     if (kind == 35) return nearly(source, i, seed);
+    if (kind == 36) return halfway(source[i], bits);
     if (kind == 6 || kind == 22) return special(source, i, seed, kind == 22);
     if (kind == 23) return source[mix(seed + bits % 4) % source.count];
     if (kind == 13) return (i * 2 < source.count) == bool(seed >> 63) ? static_cast<T>(0.0) : source[i];
