@@ -142,7 +142,8 @@ class PerThreadChunks(CoalescingTool):
         for line in {walk.span.line for walk in walks}:
             every = [a for a in self.view.global_accesses if a.span.line == line]
             part = sum(walk.span.line == line for walk in walks) / len(every)
-            own += part * len(sass.global_on(line))
+            # What functions do that the line calls stands on lines of their own.
+            own += part * sum(sass.written[i] == line for i in sass.global_on(line))
         blocks = [sass.flow.instructions_of(loop) for loop in sass.flow.loops]
         walked = {i for walk in walks for i in sass.global_on(walk.span.line)}
         around = {i for inside in blocks if walked & set(inside) for i in inside}
