@@ -25,6 +25,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 import memory
+from aside import copying, requesting
 from operations import computing
 from reference import Task, defect, floating, unlike
 from remote import Fence, Worker, WorkerError
@@ -295,27 +296,13 @@ class Examination:
                 if turn:
                     times[name].append(seconds)
             if turn:
-                copies.append(self.copying(workers["eager"], count))
-                requests.append(self.requesting(workers["eager"], count))
+                eager = workers["eager"]
+                copies.append(copying(eager, count))
+                requests.append(
+                    requesting(eager, count, lambda: slots["eager"].put(0, base[0]), backward=self.backward)
+                )
         aside = statistics.median(copies) + statistics.median(requests) if copies else 0.0
         return {name: [max(s - aside, 0.05 * s) / count for s in taken] for name, taken in times.items()}
-
-    def copying(self, eager: Worker, count: int) -> float:
-        """Seconds of so many calls' copies of outputs. Of the reference's own worker: a candidate's could lie."""
-        writing, copying = (
-            float(eager.timed("beside", slots=list(range(count)), copies=copies)[1])
-            for copies in (False, True)
-        )
-        return max(copying - writing, 0.0)
-
-    def requesting(self, eager: Worker, count: int) -> float:
-        """Seconds that a request takes however many calls it asks for (0.7 ms on an H200): half of the calls take
-        half of the rest. Of the reference's own worker, since a candidate's could wait where few are asked for."""
-        whole, half = (
-            float(eager.timed("run", slots=list(range(k)), backward=self.backward)[1])
-            for k in (count, count // 2)
-        )
-        return max((count * half - count // 2 * whole) / (count - count // 2), 0.0)
 
     def measured(
         self, worker: Worker, slots: Slots, base: list[list[Any]], draw: random.SystemRandom, *, compare: bool

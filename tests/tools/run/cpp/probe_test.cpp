@@ -48,6 +48,20 @@ static void flags_are_no_places() {
     CHECK(!ends_differ({column(far), column(values)}));
 }
 
+static void no_gain_is_asked_for_where_data_are_alike() {
+    auto of = [](Variant::Kind kind) {
+        Variant made{};
+        made.kind = kind;
+        return made;
+    };
+    for (Variant::Kind kind : {Variant::redrawn, Variant::permuted, Variant::less}) CHECK(!of(kind).uneven());
+    for (Variant::Kind kind : {Variant::vacant, Variant::blanks, Variant::skewed, Variant::stepped, Variant::specials})
+        CHECK(of(kind).uneven());
+    Variant both = of(Variant::less);
+    both.beside = {of(Variant::vacant)};
+    CHECK(both.uneven());
+}
+
 static void a_grid_follows_from_numbers_by_its_rule() {
     const unsigned launched[] = {8, 12, 40};
     auto with = [](std::int64_t n, std::int64_t m) {
@@ -353,6 +367,7 @@ int main(int count, char** arguments) {
     }
     a_double_that_comes_of_floats_has_their_precision();
     flags_are_no_places();
+    no_gain_is_asked_for_where_data_are_alike();
     a_grid_follows_from_numbers_by_its_rule();
     floats_are_compared_within_their_bound();
     what_the_result_was_summed_from_widens_the_bound();

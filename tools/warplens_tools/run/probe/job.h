@@ -107,6 +107,8 @@ struct Variant {
     // Data of the program's kind: what is gained on it says something of the program's own. Where nearly all is alike, or
     // most is nothing, contention and sparseness are others.
     bool ordinary() const { return beside.empty() && (kind == moved || kind == signs || kind == redrawn || kind == permuted || kind == scalars || kind == zeros); }
+    // A table that all lanes look up in one place, or atomics that never meet, cost next to nothing: no gain shows there.
+    bool uneven() const { return alike() || odd() || spiky() || any([](const Variant& v) { return v.kind == stepped; }); }
     // So small that what is taken of them to a power, or added to something, is nearly the same everywhere.
     bool vanishing() const { return kind == moved && scale != 0 && scale > -kVanishing && scale < kVanishing; }
     // Many terms of a sum may be equal: a sum in one order then errs the same way each time.

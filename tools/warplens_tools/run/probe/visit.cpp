@@ -242,14 +242,14 @@ class Visit {
     // A set of inputs to time a launch on beside the program's own, another one for each candidate; nullptr if there is
     // none. Not those on which being wrong proves nothing: in a timed launch nothing else can be tried.
     const Case* other_inputs(const Launch& launch) {
-        std::vector<const Case*> like, all;
+        std::vector<const Case*> like, others;
         for (const Case& c : oracle_->cases()) {
             if (&c == &oracle_->cases()[0] || !c.standing.empty() || c.variant.kind == Variant::fewer || c.variant.kind == Variant::aliased) continue;
             if (!oracle_->means(c, launch) || oracle_->is_untold(c, launch)) continue;
-            all.push_back(&c);
             if (c.variant.ordinary()) like.push_back(&c);
+            if (!c.variant.uneven()) others.push_back(&c);
         }
-        const auto& from = like.empty() ? all : like;
+        const auto& from = like.empty() ? others : like;
         return from.empty() ? nullptr : from[random_() % from.size()];
     }
 
