@@ -188,9 +188,9 @@ def test_time_grows_with_the_sums_and_no_faster() -> None:
         sums = "".join(f"add.s64 %rd{n + 1}, %rd{n}, %rd{n // 2};\n" for n in range(2, count))
         body = f"ld.param.u64 %rd1, [k_param_0];\nmov.u32 %r1, %ctaid.x;\ncvt.u64.u32 %rd2, %r1;\n{sums}"
         text = f".entry k(.param .u64 k_param_0) {{\n{body}ld.global.f32 %f1, [%rd{count}];\nret; }}"
-        started = time.perf_counter()
+        started = time.process_time()
         assert widths_in(text)["k"].wide == frozenset()
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     few = min(seconds(1000) for _ in range(3))
     assert min(seconds(8000) for _ in range(3)) < 24 * few

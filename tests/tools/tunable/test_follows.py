@@ -19,7 +19,7 @@ from warplens_tools.tunable.source import File
 
 #: Experts that hold for what their program's `main` lets through, no further: a k-mer of up to 31 bases in one word.
 HOLDS_WHERE_MAIN_LETS_IT = {
-    "kmer_codes": "the original loops up to k, in the edit neither a loop nor the grid of kmer_codes follows it"
+    "kmer_codes": "the original loops up to argv[2], in the edit neither a loop nor the grid of kmer_codes follows it"
 }
 PROGRAM = """
 #include <cstdlib>

@@ -79,7 +79,7 @@ class BuildingJudge(TextJudge):
         return timed(candidate.id, self._speed(candidate))
 
     def _speed(self, candidate: Candidate) -> float:
-        return 1.5 if "__ldg" in self.text.apply(list(candidate.edits)).text else 1.0
+        return 1.5 if "__stcs" in self.text.apply(list(candidate.edits)).text else 1.0
 
 
 @pytest.mark.compiler
@@ -91,9 +91,9 @@ def test_what_the_compiler_refuses_is_repaired_and_host_code_stays(tmp_path: Pat
     path.parent.mkdir()
     path.write_text(CODE)
     script = by_role(
-        planner=[plan("read through the cache", LINE)],
-        coder=[code("    if (i < n) x[i] = __ldg(&source[i]) * 2;")],
-        debugger=[code("    if (i < n) x[i] = __ldg(&x[i]) * 2;")],
+        planner=[plan("stream the stores", LINE)],
+        coder=[code("    if (i < n) __stcs(&x[i], source[i] * 2);")],
+        debugger=[code("    if (i < n) __stcs(&x[i], x[i] * 2);")],
     )
     with (
         open_store(tmp_path / "store") as store,
@@ -104,4 +104,4 @@ def test_what_the_compiler_refuses_is_repaired_and_host_code_stays(tmp_path: Pat
     assert states == [("model:planner", "not_built"), ("model:debugger", "faster")]
     (asked,) = [case_of(r) for r in endpoint.requests if role_of(r) == "debugger"]
     assert 'identifier "source" is undefined' in asked
-    assert result.outcome == "faster" and "__ldg(&x[i])" in result.diff and source.asker.troubles == {}
+    assert result.outcome == "faster" and "__stcs(&x[i]" in result.diff and source.asker.troubles == {}

@@ -73,9 +73,22 @@ def _atomics(tree: SourceTree, kernel: Kernel, block: Dim3) -> tuple[Atomic, ...
 
 
 def _is_moved(code: str, index: Form | None, loop: Loop) -> bool:
-    """Whether a loop's variable is in a target, as written or by the form of its index."""
-    named = bool(loop.variable) and re.search(rf"\b{re.escape(loop.variable)}\b", code) is not None
+    """Whether a loop's variable is in a target, as written or by the form of its index.
+
+    Not where it only says what is read to know the place: `&bins[bytes[i]]` is wherever the data lead.
+    """
+    own = _outside(code, 1 if code.startswith("&") else 0)
+    named = bool(loop.variable) and re.search(rf"\b{re.escape(loop.variable)}\b", own) is not None
     return named or (index is not None and bool(loop.counter) and index.mentions(loop.counter))
+
+
+def _outside(code: str, depth: int) -> str:
+    """Code without what stands in more than so many brackets."""
+    kept, open_brackets = [], 0
+    for letter in code:
+        open_brackets += (letter == "[") - (letter == "]")
+        kept.append(letter if open_brackets <= depth else " ")
+    return "".join(kept)
 
 
 class _AtomicReader:
