@@ -32,6 +32,8 @@ LOW_OCCUPANCY = 0.5
 #: Warps a scheduler needs to issue every cycle when each waits four for its last result ("CUDA C++
 #: Programming Guide", "Multiprocessor Level").
 WARPS_TO_ISSUE = 4.0
+#: Share of a pass alone that is spent on global memory, from which a loop waits for it.
+WAITING = 0.5
 
 
 class Residency(msgspec.Struct, frozen=True):
@@ -95,6 +97,19 @@ class Waiting:
         if not given or not threads:
             return None
         return Residency(min(found.blocks, given), -(-threads // self.gpu.limits.warp_size))
+
+    @property
+    def resident_warps(self) -> int:
+        """Resident warps of an SM; all it can hold where the launch is not known."""
+        held, known = self.residency, self.code.occupancy
+        if held is not None:
+            return held.warps
+        return known.warps if known is not None else self.gpu.limits.max_warps
+
+    def waits(self, loop: LoopPass, far: float = 0.0) -> bool:
+        """Whether a warp waits for memory longer than all resident ones have to do, with `far` more cycles of it."""
+        alone = loop.alone + far
+        return loop.memory + far >= WAITING * alone and self.resident_warps * loop.busy < alone
 
     @property
     def _block_warps(self) -> int:

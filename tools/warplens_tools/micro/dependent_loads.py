@@ -41,9 +41,6 @@ from warplens_tools.machine.waiting import LoopPass
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.chains import ROUND_TRIPS, Chain, chain_of
 
-#: Share of a pass alone that is spent on global memory.
-WAITING = 0.5
-
 
 class DependentLoads(MicroTool):
     """Loads that wait for the load before them."""
@@ -96,7 +93,7 @@ class DependentLoads(MicroTool):
                 self.view.observe("round trips of an iteration", float(chain.trips), "", float(ROUND_TRIPS)),
                 self.view.observe(
                     "cycles of one warp per iteration", round(worst.alone, 1), "cycle",
-                    round(self._warps * worst.busy, 1), "busiest pipe, all resident warps",
+                    round(self.view.waiting.resident_warps * worst.busy, 1), "busiest pipe, all resident warps",
                 ),
             ),
         )  # fmt: skip
@@ -104,13 +101,4 @@ class DependentLoads(MicroTool):
     def _waits(self, loop: LoopPass, chain: Chain) -> bool:
         """Whether a warp waits for memory longer than all resident ones have to do, if the L2 has not what is far."""
         far = chain.trips * (self.gpu.costs.memory_wait - self.gpu.costs.l2_wait)
-        alone = loop.alone + far
-        return loop.memory + far >= WAITING * alone and self._warps * loop.busy < alone
-
-    @property
-    def _warps(self) -> int:
-        """Resident warps of an SM; all it can hold where the launch is not known."""
-        held, known = self.view.waiting.residency, self.view.occupancy
-        if held is not None:
-            return held.warps
-        return known.warps if known is not None else self.gpu.limits.max_warps
+        return self.view.waiting.waits(loop, far)

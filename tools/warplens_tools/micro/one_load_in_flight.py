@@ -54,8 +54,6 @@ from warplens_tools.sass.registers import registers_of
 SHORT = 0.5
 #: Loads of an iteration that are few; more of them were issued together.
 FEW = 4
-#: Share of a pass alone that is spent on global memory.
-WAITING = 0.5
 
 
 class OneLoadInFlight(MicroTool):
@@ -104,7 +102,7 @@ class OneLoadInFlight(MicroTool):
                 self.view.observe("bytes in flight per SM", round(flying), "byte", round(needed),
                     "Little's law: latency times this SM's share of the DRAM roof"),
                 self.view.observe("cycles of one warp per iteration", round(worst.alone, 1), "cycle",
-                    round(self._warps * worst.busy, 1), "busiest pipe, all resident warps"),
+                    round(self.view.waiting.resident_warps * worst.busy, 1), "busiest pipe, all resident warps"),
             ),
         )  # fmt: skip
 
@@ -113,8 +111,7 @@ class OneLoadInFlight(MicroTool):
         another tool's."""
         code = self.sass.instructions
         loads = [i for i in loop.indices if self._is_load(i)]
-        waits = loop.memory >= WAITING * loop.alone and self._warps * loop.busy < loop.alone
-        if not loads or not waits:
+        if not loads or not self.view.waiting.waits(loop):
             return []
         if self._has(loop, "LDGSTS") or (self._has(loop, "BAR") and self._has(loop, "STS")):
             return []
@@ -161,12 +158,4 @@ class OneLoadInFlight(MicroTool):
         return sum(access_bytes(self.sass.instructions[i]) for i in loads)
 
     def _in_flight(self, loads: list[int]) -> float:
-        return float(self._bytes(loads) * self._warps * self.gpu.limits.warp_size)
-
-    @property
-    def _warps(self) -> int:
-        """Resident warps of an SM; all it can hold where the launch is not known."""
-        held, known = self.view.waiting.residency, self.view.occupancy
-        if held is not None:
-            return held.warps
-        return known.warps if known is not None else self.gpu.limits.max_warps
+        return float(self._bytes(loads) * self.view.waiting.resident_warps * self.gpu.limits.warp_size)

@@ -191,10 +191,9 @@ class Flow:
 
     def _read(self, name: str, operands: str) -> None:
         if not name.startswith(("ld.param", "ld.const")):
-            for place in _BRACKETS.findall(operands):
-                self.addresses |= {r for r in _REGISTER.findall(place) if r.startswith("%rd")}
-        if not name.startswith(("ld.param", "ld.const")):
-            self.leading |= {r for place in _BRACKETS.findall(operands) for r in _REGISTER.findall(place)}
+            places = {r for place in _BRACKETS.findall(operands) for r in _REGISTER.findall(place)}
+            self.addresses |= {r for r in places if r.startswith("%rd")}
+            self.leading |= places
         if name.startswith(("setp", "st.param", "call")):
             self.leading |= set(_REGISTER.findall(operands))
         if name.startswith(("ld.global", "st.global", "atom", "red.", "ld.v", "st.v")):
