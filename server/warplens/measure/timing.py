@@ -130,14 +130,10 @@ def _interval(middle: float, resampled: list[float]) -> Interval:
     return Interval(middle, min(low, middle), max(high, middle))
 
 
-def noise_floor(
-    baseline: Sequence[float], again: Sequence[float], settings: MeasureSettings, tick: float = 0.0
-) -> float:
-    """How far the baseline's ratio to itself may be from 1: the far end of its interval, and at least as far as one
-    tick of the clock, in ns, makes it."""
+def noise_floor(baseline: Sequence[float], again: Sequence[float], settings: MeasureSettings) -> float:
+    """How far the baseline's ratio to itself may be from 1: the far end of its interval."""
     same = ratio(baseline, again, settings)
-    shortest = min(_middle(list(baseline)), _middle(list(again)))
-    return max(abs(same.low - 1.0), abs(same.high - 1.0), tick / shortest)
+    return max(abs(same.low - 1.0), abs(same.high - 1.0))
 
 
 def tick_of(samples: Sequence[float], clock: float) -> float:
@@ -167,14 +163,16 @@ def timing_of_turns(
     settings: MeasureSettings,
     clock: float,
 ) -> Timing:
-    """The same of durations in ns by round, the baseline's two turns of each first."""
+    """The same of durations in ns by round, the baseline's two turns of each first. One tick of the clock is noise."""
     tick = tick_of((*baseline, *again, *candidate), clock)
-    shortest = _middle(list(candidate)) if candidate else math.inf
+    shortest = min(
+        (_middle(list(turns)) for turns in (baseline, again, candidate) if turns), default=math.inf
+    )
     return Timing(
         baseline_ns=bootstrap((*baseline, *again), settings),
         candidate_ns=bootstrap(candidate, settings),
         speedup=speedup(baseline, again, candidate, settings),
-        noise=max(noise_floor(baseline, again, settings, tick), tick / shortest),
+        noise=max(noise_floor(baseline, again, settings), tick / shortest),
         rounds=min(map(len, (baseline, again, candidate))),
     )
 
