@@ -31,6 +31,7 @@ LIGHTER = frozenset(
         "reciprocal-root",
         "plain-arithmetic",
         "fast-intrinsics",
+        "fast-sines",
         "sum-in-register",
         "index-into-axes",
         "widen-access",

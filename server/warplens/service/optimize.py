@@ -141,6 +141,7 @@ def optimize_file(
     task.say(f"reading {inputs.path.name}", None)
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded, options.kernel)
     allowed = allowed_by(options, inputs.loaded)
+    rewrites = rewrites_for(inputs, allowed)
     budget = _budget(options, inputs.loaded)
     round_of = budget.batch if elsewhere else 0
     with _beside(inputs.report) as report, open_store(data_folder(os.environ)) as store:
@@ -156,7 +157,7 @@ def optimize_file(
                 path=str(inputs.path),
                 kernel=kernel,
                 limits=inputs.gpu.limits,
-                rewrites=inputs.rewrites,
+                rewrites=rewrites,
                 causes=causes_of(report()),
                 rates=functools.partial(hit_rates, store),
                 busy=busy_of(report(), kernel),
@@ -319,6 +320,11 @@ def allowed_by(options: OptimizeOptions, loaded: Loaded) -> Allowed:
     host = configured.host_edits if options.host_edits is None else options.host_edits
     lower = configured.lower_precision if options.lower_precision is None else options.lower_precision
     return Allowed(host, lower, energy=objective_of(options, loaded) != "time")
+
+
+def rewrites_for(inputs: FileInputs, allowed: Allowed) -> list[Rewrite]:
+    """The rewrites whose results may win: those that lower the precision where that is allowed."""
+    return [rewrite for rewrite in inputs.rewrites if allowed.lower_precision or not rewrite.lowers]
 
 
 def objective_of(options: OptimizeOptions, loaded: Loaded) -> Objective:

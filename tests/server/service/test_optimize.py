@@ -31,6 +31,7 @@ from warplens.service.optimize import (
     causes_of,
     inputs_of,
     optimize_file,
+    rewrites_for,
 )
 from warplens.service.prove import prove_fix
 from warplens.service.report import FileReport
@@ -81,6 +82,12 @@ def inputs(path: Path) -> FileInputs:
         rewrites=REWRITES,
         report=lambda: FileReport(str(path), (), (FINDING,)),
     )
+
+
+def test_a_lower_precision_is_tried_where_it_is_allowed(file: Path) -> None:
+    offered = {r.slug for r in rewrites_for(inputs(file), Allowed())}
+    allowed = {r.slug for r in rewrites_for(inputs(file), Allowed(lower_precision=True))}
+    assert allowed - offered == {r.slug for r in REWRITES if r.lowers} and offered < allowed
 
 
 def opened(judge: ComputedJudge) -> OpenJudge:

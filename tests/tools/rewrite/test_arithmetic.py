@@ -6,6 +6,8 @@ from __future__ import annotations
 import pytest
 from tests.tools.rewrite.on_host import holds, program, rewritten
 
+from warplens_tools.rewrite.registry import REWRITES
+
 N = "  int n = atoi(argv[1]);\n"
 
 
@@ -70,18 +72,25 @@ def test_roots_are_inverted_at_once(root: str) -> None:
 
 
 FAST = {
-    "expf(x) + logf(x)": "__expf(x) + __logf(x)",
-    "1.0f / (1.0f + expf(-x))": "__fdividef(1.0f, (1.0f + __expf(-x)))",
-    "exp(x) * std::sin(x)": "__expf(x) * __sinf(x)",
-    "powf(x, n) / x": "__fdividef(__powf(x, n), x)",
+    "expf(x) / n": ("fast-intrinsics", "__expf(x) / n"),
+    "1.0f / (1.0f + expf(-x))": ("fast-intrinsics", "__fdividef(1.0f, (1.0f + __expf(-x)))"),
+    "exp(x) * std::sin(x)": ("fast-intrinsics", "__expf(x) * std::sin(x)"),
+    "expf(x) + logf(x)": ("fast-sines", "expf(x) + __logf(x)"),
+    "expf(x) * std::sin(x)": ("fast-sines", "expf(x) * __sinf(x)"),
+    "powf(x, n) / x": ("fast-sines", "__powf(x, n) / x"),
 }
 
 
 @pytest.mark.parametrize("slow", FAST)
 def test_fast_intrinsics(slow: str) -> None:
-    result, after = rewritten("fast-intrinsics", kernel(slow))
-    assert f"out[i] = {FAST[slow]};" in after
+    slug, fast = FAST[slow]
+    result, after = rewritten(slug, kernel(slow))
+    assert f"out[i] = {fast};" in after
     assert "precision" in result.caveat
+
+
+def test_only_what_is_off_by_more_than_rounding_lowers() -> None:
+    assert [r.slug for r in REWRITES if r.lowers] == ["fast-sines"]
 
 
 HELPER = """
@@ -91,20 +100,21 @@ __device__ float frequency(int i, float base) { return powf(base, -2.0f * i); }
 
 def test_fast_intrinsics_in_a_function_that_the_kernel_alone_calls() -> None:
     own = HELPER + kernel("frequency(n, x) * cosf(x)")
-    after = rewritten("fast-intrinsics", own)[1]
+    after = rewritten("fast-sines", own)[1]
     assert "__powf(base" in after and "__cosf(x)" in after
     for other in (
         "void other(float* o) { *o = frequency(1, 2.0f); }",
         "__global__ void second() { frequency(1, 2.0f); }",
     ):
-        assert "__powf" not in rewritten("fast-intrinsics", own + other)[1]
+        assert "__powf" not in rewritten("fast-sines", own + other)[1]
     both = own.replace("__device__ float", "__host__ __device__ float")
-    assert "__powf" not in rewritten("fast-intrinsics", both)[1]
+    assert "__powf" not in rewritten("fast-sines", both)[1]
 
 
-@pytest.mark.parametrize("kept", ["x / 2.0f", "exp((double)x)", "x * x", "n / 3"])
+@pytest.mark.parametrize("kept", ["x / 2.0f", "exp((double)x)", "x * x", "n / 3", "sin((double)x)"])
 def test_what_has_no_fast_form_stays(kept: str) -> None:
     assert rewritten("fast-intrinsics", kernel(kept))[0].refused
+    assert rewritten("fast-sines", kernel(kept))[0].refused
 
 
 LOOPS = """

@@ -151,6 +151,8 @@ class Rewrite(msgspec.Struct, frozen=True):
     #: Values that each constant it brings may have, by its name in the edits ("kTileDepth"); () for one that must stay
     #: as it is. Values that do not fit the card are left out by the search.
     ranges: Mapping[str, Sequence[int]] = {}
+    #: Whether results are off by more than rounding: the search tries it where a lower precision is allowed.
+    lowers: bool = False
 
     def fixes(
         self, text: SourceText, model: SourceModel, kernel: Kernel, target: Target = EVERYWHERE
