@@ -16,7 +16,7 @@ from warplens.agent.counting import Counting
 from warplens.agent.edits import text_hash
 from warplens.agent.energy_search import SHARE, around, for_time
 from warplens.agent.journal import Journal
-from warplens.agent.judging import JudgeSession, StreamingJudge
+from warplens.agent.judging import JudgeSession, StreamingJudge, held_to_best
 from warplens.agent.policies import PolicyName
 from warplens.agent.problem import Learned, Problem
 from warplens.agent.report import control_of, nothing_found, proven, tried
@@ -276,9 +276,9 @@ class _Loop:
                     return ()
                 asks = searcher.ask(min(batch if told else self.problem.budget.first_batch, left), limit)
                 journal.asked(asks)
-                return [ask.candidate for ask in asks]
+                return self._held(searcher, [ask.candidate for ask in asks])
 
-            begun = [node.ask.candidate for node in searcher.versions.waiting()]
+            begun = self._held(searcher, [node.ask.candidate for node in searcher.versions.waiting()])
             judge.stream(begun, more, self._telling(searcher, journal), task=limit.part())
         return self._end(searcher, most)
 
@@ -332,8 +332,13 @@ class _Loop:
 
     def _judge(self, searcher: Searcher, journal: Journal, candidates: list[Candidate], limit: Task) -> None:
         told = self._telling(searcher, journal)
-        for verdict in self.judge.judge(candidates, task=limit.part(), on_verdict=told):
+        held = self._held(searcher, candidates)
+        for verdict in self.judge.judge(held, task=limit.part(), on_verdict=told):
             told(verdict)
+
+    def _held(self, searcher: Searcher, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Candidates that are looked at in full only where they beat what there is."""
+        return held_to_best(candidates, searcher.versions.told(), self.problem.objective)
 
     def _telling(self, searcher: Searcher, journal: Journal) -> Callable[[Verdict], None]:
         """Takes verdicts as they are known, each once."""

@@ -11,15 +11,15 @@ import msgspec
 from warplens.agent.edits import compose, text_hash
 from warplens.agent.moves import Idea, Move, Proposal, subject
 from warplens.agent.priors import Cause
-from warplens.measure.verdict import Candidate, Verdict
+from warplens.measure.verdict import TIMED, Candidate, Verdict
 from warplens_tools.arch.gpu import Limits
 from warplens_tools.errors import InputError
 from warplens_tools.text import SourceText
 from warplens_tools.tunable.parameter import Geometry
 
 ROOT = "baseline"
-#: States in which a version ran, was right, and was timed.
-WORKING = frozenset({"slower", "same", "faster"})
+#: States in which a version ran, was right as far as it was compared, and was timed.
+WORKING = frozenset(TIMED)
 
 
 class ProposalSource(Protocol):

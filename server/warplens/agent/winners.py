@@ -47,7 +47,7 @@ class Winners:
 
         Of one that does not because it is slower at some launches, a version that leaves those as they were is tried.
         """
-        best = self._with_mixed(best, task)
+        best = [*self._with_mixed(best, task), *runners_up(self._searcher.versions.told())]
         held: list[tuple[Node, Confirmation]] = []
         lexicographic = self._objective == "lexicographic"
         waiting = by_energy(best) if lexicographic else list(best)
@@ -64,6 +64,7 @@ class Winners:
             if again.verdict.state != "faster":
                 self._fell[node.ask.candidate.id] = again.verdict
                 fallen.append(node)
+                waiting = [other for other in waiting if not akin(node, other)]
                 again_of = self._dispatched(node, again.verdict, task)
                 continue
             held.append((node, again))
@@ -117,6 +118,25 @@ def unlike(fallen: Sequence[Node], best: Sequence[Node]) -> Node:
         return bool(common & mine) or any(c <= mine for c in changes)
 
     return next((node for node in best if not doubtful(node)), best[0])
+
+
+def akin(node: Node, other: Node) -> bool:
+    """Whether two versions are the same edits apart from their numbers: what one's confirmation finds, the other's
+    would find again."""
+    return state_of(node).keys() == state_of(other).keys()
+
+
+def runners_up(told: Sequence[Node]) -> list[Node]:
+    """Versions that were not looked at in full since there was a better one, and that are faster than the original by
+    their brief timing; best first. Confirming one looks at all of it."""
+    ahead = [
+        n for n in told if n.verdict is not None and n.verdict.state == "provisional" and _ahead(n.verdict)
+    ]
+    return sorted(ahead, key=lambda n: -(n.speedup or 0.0))
+
+
+def _ahead(verdict: Verdict) -> bool:
+    return all(timing.speedup.low > 1.0 + timing.noise for timing in verdict.timings)
 
 
 def saved(confirmation: Confirmation) -> float:

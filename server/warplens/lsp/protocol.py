@@ -162,7 +162,7 @@ class Proposal(Message, frozen=True):
     #: A verdict's state: "faster" is proven, "unproven" says in `proof` why it is not.
     state: Literal[
         "refused", "not_built", "illegal", "crashed", "hung", "wrong", "unproven", "impossible",
-        "slower", "same", "faster",
+        "provisional", "slower", "same", "faster",
     ]  # fmt: skip
     edits: tuple[WireEdit, ...]
     #: The whole text after the edits, for a diff view.

@@ -31,6 +31,7 @@ from warplens.measure.costs import BUILD
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.further import FurtherJudge
 from warplens.measure.kernel.shapes import judge_shapes, others_of
+from warplens.measure.kernel.sifting import visited
 from warplens.measure.kernel.target import KernelShare
 from warplens.measure.kernel.visits import VisitResult
 from warplens.measure.program.device_work import probe_tracer
@@ -352,14 +353,15 @@ class Judge:
             def take(heard: VisitResult) -> None:
                 found = verdict(heard)
                 # others wait: those called faster for what else they change, all where every shape counts
-                if found.state == "faster" or others_of(opened):
+                if found.state == "faster" or (others_of(opened) and found.state != "provisional"):
                     first[found.candidate] = found
                 else:
                     tell(found)
 
-            opened.visits.judge([b.job for b in built], take, task, turn)
+            visited(opened.visits, built, take, task, turn)
             if others_of(opened):
-                first = judge_shapes(opened, built, first, verdict, task)
+                full = [b for b in built if b.candidate.id in first]
+                first = judge_shapes(opened, full, first, verdict, task)
             waiting = [by_id[name] for name, one in first.items() if one.state == "faster"]
             odd, _ = self._further_judge(opened).judge(
                 waiting, opened.builder.edited, verdict, task, all_shapes=False

@@ -28,6 +28,8 @@ _ROUNDED = 2.0
 HOST_CLOCK = 0.0
 #: Below so many rounds a bootstrap of the median is too narrow, and below the first nothing is said.
 FEWEST_ROUNDS, _MANY_ROUNDS = 5, 10
+#: So many do for a candidate that is far behind in each, and is called nothing for it but provisional.
+FEWEST_BEHIND = 2
 Change = Literal["slower", "same", "faster"]
 
 

@@ -18,13 +18,16 @@ from warplens_tools.text import TextEdit
 #: `wrong`       its results differ from the baseline's beyond the bound
 #: `unproven`    correctness or time could not be established; the reason says why
 #: `impossible`  it was faster than a provable bound allows, so the measurement is not believed
+#: `provisional` right on the first few sets of inputs and not faster than the bar it was held to (`Candidate.bar`): it
+#:               was compared no further, so that it may yet be wrong; its timing guides a search and is never offered
 #: `slower`, `same`, `faster`  against the baseline, beyond or within the noise of the same run
 State = Literal[
     "refused", "not_built", "illegal", "crashed", "hung", "wrong", "unproven", "impossible",
-    "slower", "same", "faster",
+    "provisional", "slower", "same", "faster",
 ]  # fmt: skip
-#: States of a candidate that computes what it should, and was timed.
+#: States of a candidate that computes what it should, and was timed; and those of one that was timed at all.
 RIGHT: tuple[State, ...] = ("faster", "same", "slower")
+TIMED: tuple[State, ...] = (*RIGHT, "provisional")
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -49,6 +52,8 @@ class Candidate(msgspec.Struct, frozen=True):
     dynamic_shared_bytes: int | None = None
     #: Host code computes a new geometry from what the text does not fix: the rebuilt program is asked.
     asks_program: bool = False
+    #: The speedup that it has to beat to be looked at in full, as the best so far; 0: it is, whatever it comes to.
+    bar: float = 0.0
 
 
 class Interval(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from warplens.agent.past import PastRun, PastVersion
 from warplens.agent.versions import ROOT
-from warplens.measure.verdict import RIGHT
+from warplens.measure.verdict import TIMED
 from warplens.present.run_report import steps_words, verdict_words
 
 #: Pixels of one column of the tree and one row of it; of the curve.
@@ -19,7 +19,7 @@ body{font:14px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:75rem;paddin
 h1{font-size:1.3rem}h2{font-size:1.05rem;margin-top:2rem}svg{max-width:100%;height:auto;background:#fafafa}
 svg text{font:11px system-ui,sans-serif;fill:#333}details{border-top:1px solid #ddd;padding:.3rem 0}
 summary{cursor:pointer}pre{overflow:auto;background:#f6f6f6;padding:.6rem}.add{color:#176317}.del{color:#a11}
-.faster{fill:#2a8a3a}.same{fill:#999}.slower{fill:#c98a1b}.failed{fill:#b33}.waiting{fill:#ccc}.best{stroke:#000;stroke-width:2}
+.faster{fill:#2a8a3a}.same{fill:#999}.slower{fill:#c98a1b}.provisional{fill:#ddd}.failed{fill:#b33}.waiting{fill:#ccc}.best{stroke:#000;stroke-width:2}
 @media(prefers-color-scheme:dark){body{color:#ddd;background:#1b1b1b}svg,pre{background:#252525}svg text{fill:#ccc}
 .add{color:#7cc47c}.del{color:#e88}}
 """
@@ -145,7 +145,7 @@ def _class(version: PastVersion) -> str:
     if version.verdict is None:
         return "waiting"
     state = version.verdict.state
-    return state if state in RIGHT else "failed"
+    return state if state in TIMED else "failed"
 
 
 def _tip(version: PastVersion) -> str:

@@ -20,6 +20,7 @@ from tests.server.agent.doubles import CODE, ComputedJudge, NoGpu, problem
 from tests.tools.tunable.test_extract import LIMITS
 
 from warplens.agent.actions import KernelSpace
+from warplens.agent.judging import held_to_best
 from warplens.agent.moves import Move
 from warplens.agent.priors import Cause
 from warplens.agent.report import unproven
@@ -27,9 +28,9 @@ from warplens.agent.result import OptimizeResult
 from warplens.agent.search_loop import optimize
 from warplens.agent.search_settings import Budget
 from warplens.agent.versions import Ask, Node
-from warplens.agent.winners import CONFIRMATIONS, unlike
+from warplens.agent.winners import CONFIRMATIONS, akin, unlike
 from warplens.measure.judge import Confirmation
-from warplens.measure.verdict import Candidate
+from warplens.measure.verdict import Candidate, Verdict
 from warplens.store.database import open_store
 from warplens.store.rates import hit_rates
 from warplens.store.runs import list_runs, read_steps
@@ -75,7 +76,7 @@ def test_a_candidate_that_fails_its_confirmation_is_not_called_faster(store: sql
     judge.confirms = False
     result = optimize(problem(), judge, store)
     assert result.outcome == "nothing" and result.diff == "" and result.proof is None
-    assert len(judge.confirmed) == CONFIRMATIONS
+    assert 1 < len(judge.confirmed) <= CONFIRMATIONS
     assert "nothing faster" in result.reason
     fell = [one for one in result.tried if one.id in judge.confirmed]
     assert fell and all(one.reason == "when measured again: it prints other text" for one in fell)
@@ -100,6 +101,71 @@ def test_what_extends_a_version_that_did_not_hold_is_measured_after_what_does_no
     assert unlike([warp, block], [more, other]) is more, "where all extend one, the best comes"
     assert unlike([more], [warp]) is warp
     assert unlike([more, other], [_made_by(root, "unroll=4"), warp]) is warp, "both had the number"
+
+
+def test_who_fails_ends_those_that_differ_in_numbers_alone() -> None:
+    root = _made_by(None)
+    warp = _made_by(root, "warp")
+    one, other = _made_by(warp, "block.x=128"), _made_by(warp, "block.x=64")
+    assert akin(one, other) and not akin(one, warp) and not akin(one, _made_by(root, "block.x=64"))
+
+
+class Barred(ComputedJudge):
+    """Looks at nothing in full that is not better than its bar; what `gone` names does not hold in full."""
+
+    def __init__(self, *, gone: str = "") -> None:
+        super().__init__(SourceText(CODE))
+        self.bars: list[float] = []
+        self.in_full = 0
+        self._gone = gone
+
+    def _verdict(self, candidate: Candidate) -> Verdict:
+        verdict = super()._verdict(candidate)
+        self.bars += [candidate.bar] if candidate.bar else []
+        speedup = verdict.timings[0].speedup.median if verdict.timings else 0.0
+        if speedup and candidate.bar and speedup <= candidate.bar:
+            return msgspec.structs.replace(verdict, state="provisional")
+        self.in_full += bool(speedup)
+        return verdict
+
+    def confirm(self, candidate: Candidate, *, task: Task = UNATTENDED) -> Confirmation:
+        self.confirms = not self._gone or self._gone not in self.text.apply(list(candidate.edits)).text
+        return super().confirm(msgspec.structs.replace(candidate, bar=0.0), task=task)
+
+
+def test_candidates_are_held_to_the_best_so_far(store: sqlite3.Connection) -> None:
+    judge = Barred()
+    result = optimize(problem(), judge, store)
+    assert judge.bars[0] == 1.0 and judge.bars == sorted(judge.bars) and judge.bars[-1] > 1.3
+    assert judge.in_full < len(judge.judged) / 2
+    # the same winner as where all are looked at in full
+    full, _ = run(store)
+    assert result.outcome == "faster" and result.diff == full.diff
+
+
+def test_where_the_best_does_not_hold_what_was_behind_it_is_confirmed_and_never_taken_on_trust(
+    store: sqlite3.Connection,
+) -> None:
+    judge = Barred(gone="unroll 4")
+    result = optimize(problem(), judge, store)
+    assert result.outcome == "faster" and "unroll 4" not in result.diff
+    assert result.proof is not None and result.proof.verdict.state == "faster"
+    assert len(judge.confirmed) > 1
+    provisional = [one for one in result.tried if one.state == "provisional"]
+    assert provisional, "which ones were not looked at in full is said"
+
+
+def test_what_energy_may_choose_among_is_held_to_less() -> None:
+    best, slow = _made_by(None), _made_by(None)
+    best.verdict, best.speedup = Verdict("a", "faster", ""), 2.0
+    slow.verdict, slow.speedup = Verdict("b", "provisional", ""), 3.0
+    asked = [Candidate("c", "/k.cu", "scale", ())]
+    bars = [
+        held_to_best(asked, [best, slow], objective)[0].bar
+        for objective in ("time", "lexicographic", "energy")
+    ]
+    assert bars == [2.0, pytest.approx(1.96), 1.0]
+    assert held_to_best(asked, [], "lexicographic")[0].bar == 1.0
 
 
 def test_where_the_best_do_not_hold_the_next_is_the_winner(store: sqlite3.Connection) -> None:

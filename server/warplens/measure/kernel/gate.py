@@ -10,7 +10,15 @@ import msgspec
 from warplens.measure.costs import BUILD, COMPARE, LOAD, TIME
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.visits import VisitResult
-from warplens.measure.timing import CLOCKS, FEWEST_ROUNDS, change, measurable, overall, timing_of
+from warplens.measure.timing import (
+    CLOCKS,
+    FEWEST_BEHIND,
+    FEWEST_ROUNDS,
+    change,
+    measurable,
+    overall,
+    timing_of,
+)
 from warplens.measure.verdict import Conditions, State, Timing, Verdict
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.evidence import Observation, Resources
@@ -77,6 +85,8 @@ def of_equal_code(found: Verdict) -> Verdict:
 
 def _judged(heard: VisitResult, gpu: Gpu, settings: MeasureSettings) -> tuple[State, str, tuple[Timing, ...]]:
     result = heard.result
+    if result.state == "provisional":
+        return _provisional(heard, settings)
     if result.state != "right":
         return result.state, _with_precision(heard, settings), ()
     timed = [t for t in map(measurable, result.timings) if len(t.candidate) >= FEWEST_ROUNDS]
@@ -102,6 +112,18 @@ def _judged(heard: VisitResult, gpu: Gpu, settings: MeasureSettings) -> tuple[St
     if alone:
         return "same", f"{alone}: {words}", timings
     return state, f"{words}{_lowered(heard)}", timings
+
+
+def _provisional(heard: VisitResult, settings: MeasureSettings) -> tuple[State, str, tuple[Timing, ...]]:
+    """Of a candidate that did not beat its bar, or is not looked at in full for another reason."""
+    timed = [t for t in map(measurable, heard.result.timings) if len(t.candidate) >= FEWEST_BEHIND]
+    timings = tuple(_timing(t, heard, settings) for t in timed)
+    if not timings:
+        return "unproven", "no launch of it could be timed", ()
+    gain = timings[0].speedup
+    words = f"{gain.median:.3f}× [{gain.low:.3f}, {gain.high:.3f}] in {timings[0].rounds} rounds"
+    bar = "the original" if heard.bar <= 1 else f"the best so far ({heard.bar:.3f}×)"
+    return "provisional", f"{words}, not faster than {bar}, so that it was not compared in full", timings
 
 
 def _on_own_alone(
@@ -181,11 +203,11 @@ def _evidence(heard: VisitResult, timings: Sequence[Timing]) -> tuple[Observatio
         ]
     if heard.opened.graph_nodes:
         found.append(seen("nodes of its graph run one by one before it", float(heard.opened.graph_nodes)))
-    if heard.result.state == "right":
+    if heard.result.state in ("right", "provisional"):
         lowered = "within a lower precision" if heard.result.lowered else "within rounding"
         same = "bitwise" if heard.result.bitwise else lowered
         found.append(seen("results equal", same))
-        found.append(seen("input sets compared", ", ".join(heard.baseline.cases)))
+        found.append(seen("input sets compared", ", ".join(heard.compared)))
         found.append(seen("timed launches compared", float(sum(t.checked for t in heard.result.timings))))
     return tuple(found)
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from warplens.measure.costs import ARRIVAL, LARGER, LEARN, LOST, SNAPSHOT, START, WARM_UP
+from warplens.measure.costs import ARRIVAL, LARGER, LEARN, LOST, SNAPSHOT, START, WAITING, WARM_UP
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.questions import Questions, joined
 from warplens.measure.kernel.target import Target
@@ -22,7 +22,7 @@ from warplens_tools.cuda.values import layouts
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.elements import probed_parameters, with_optional
-from warplens_tools.run.probe.job import Job, JobCandidate, JobParameter, Shape
+from warplens_tools.run.probe.job import Job, JobCandidate, JobParameter, Shape, Variant
 from warplens_tools.run.probe.records import (
     BaselineRecord,
     Begin,
@@ -40,6 +40,9 @@ from warplens_tools.toolchain.ptx_modes import modes_of
 #: Of a comparison with one candidate, in times of what learning the kernel may take: it is run once where the kernel
 #: was run several times.
 _COMPARING = 8.0
+#: Sets of inputs, the program's own among them, that a candidate is compared on before it is timed against a bar
+#: (`kFirstCases` of the probe): wrong ones are mostly so on the first.
+FIRST_CASES = 3
 #: A program may need as long again to reach the launch under the probe.
 _OVERHEAD = 30.0
 
@@ -92,6 +95,18 @@ class VisitSpec(msgspec.Struct, frozen=True):
     ptx: str = ""
 
 
+class Look(msgspec.Struct, frozen=True):
+    """How closely candidates are looked at."""
+
+    #: The speedup that a candidate has to beat to be looked at in full; 0 for all in full.
+    bar: float = 0.0
+    #: Only whether they beat it, on few sets of inputs.
+    sifts: bool = False
+
+
+IN_FULL = Look()
+
+
 class VisitResult(msgspec.Struct, frozen=True):
     """What a visit said of one candidate, with the baseline that it was measured against."""
 
@@ -107,6 +122,14 @@ class VisitResult(msgspec.Struct, frozen=True):
     shared: dict[str, float] = {}
     #: Sets of inputs, and other questions, that the kernel itself did not stand.
     given_up: tuple[str, ...] = ()
+    #: The bar that the candidate was held to first.
+    bar: float = 0.0
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """Names of the sets of inputs that the candidate was compared on, if all went well."""
+        cases = self.baseline.cases
+        return cases[:FIRST_CASES] if self.result.state == "provisional" else cases
 
 
 class Visits:
@@ -132,7 +155,8 @@ class Visits:
         self._control: ResultRecord | None = None
         self._began, self._start, self._together = 0.0, 0.0, 1
         self._turn: CardTurn | None = None
-        self._arrival = 0.0
+        self._look = IN_FULL
+        self._arrival = self._waited = 0.0
 
     def judge(
         self,
@@ -140,8 +164,12 @@ class Visits:
         on_heard: Callable[[VisitResult], None],
         task: Task = UNATTENDED,
         turn: CardTurn | None = None,
+        look: Look = IN_FULL,
     ) -> None:
         """Hear of every candidate, in as many visits as faults and hangs make of it.
+
+        With a bar, "provisional" is said of who is right on the first sets of inputs and does not beat it, nor who was
+        found to be better before in the same visit; where the look `sifts`, "right" says no more than that it does.
 
         `turn` is taken each time when the program is about to use the card, and left while it starts: that is others'
         time. Without it the card is the caller's already. It is held while `on_heard` is called.
@@ -151,7 +179,7 @@ class Visits:
             TimeLimitError: the program never came to the launch in its time.
             MissingToolError, CancelledError: as named.
         """
-        left, self._turn = list(candidates), turn
+        left, self._turn, self._look = list(candidates), turn, look
         while left:
             if turn is not None:
                 turn.leave()
@@ -165,7 +193,7 @@ class Visits:
                     on_heard(self._heard(record))
 
             self._control, self._together, self._began = None, len(batch), time.monotonic()
-            self._arrival = 0.0
+            self._arrival = self._waited = 0.0
             run = self._visit([*self._controls(), *batch], take, task)
             lost = self._lost(run, heard)
             if lost is not None and self._is_control(lost):
@@ -178,6 +206,11 @@ class Visits:
             elif not heard and not self.asks.give_up(run, time.monotonic() - self._began, self._start):
                 raise self._unusable(run)
             left = [c for c in left if c.id not in heard]
+
+    @property
+    def controlled(self) -> bool:
+        """Whether the kernel itself is judged beside the candidates."""
+        return self._place.control is not None
 
     def _note(self, record: Record) -> None:
         if isinstance(record, Opened):
@@ -206,6 +239,7 @@ class Visits:
             raise InputError("the probe spoke of a candidate before it knew the kernel")
         once = {
             ARRIVAL: self._arrival,
+            WAITING: self._waited,
             START: self._start,
             SNAPSHOT: self._opened.seconds,
             LEARN: self._baseline.learn_seconds - self._baseline.room_seconds,
@@ -222,6 +256,7 @@ class Visits:
             self._place.from_events,
             {name: round(seconds / self._together, 4) for name, seconds in once.items()},
             tuple(name.removeprefix("variant ") for name in self.asks.given_up),
+            self._look.bar,
         )
 
     def _visit(
@@ -244,9 +279,11 @@ class Visits:
     def _arrive(self) -> None:
         """Take the card; the program's start so far is none of its time there."""
         self._arrival = time.monotonic() - self._began
+        asked = time.monotonic()
         if self._turn is not None:
             self._turn.take()
         self._began = time.monotonic()
+        self._waited = self._began - asked
 
     def _job(self, batch: Sequence[JobCandidate], result: str) -> Job:
         place, s = self._place, self._settings
@@ -271,8 +308,8 @@ class Visits:
             ),
             variables=place.variables,
             held=place.held,
-            variants=self.asks.drawn(rounded=asked.rounded, whole=asked.whole),
-            rooms=self.asks.rooms(),
+            variants=self._variants(rounded=asked.rounded, whole=asked.whole),
+            rooms=() if self._look.sifts else self.asks.rooms(),
             constants=joined(asked.constants, (c for one in batch for c in one.constants)),
             loose=modes.loose,
             masks=modes.masks,
@@ -308,10 +345,17 @@ class Visits:
                 "time": place.timed and not s.assume_faster,
                 # whoever is to be called faster is looked at longer; a control's timings say how all others vary
                 "sift": 0.0 if self._thorough or place.control is not None else s.smallest_gain / 2,
+                "bar": self._look.bar,
+                "sifts": self._look.sifts,
                 "events": place.from_events,
                 "any_block": place.any_block,
             },
         )
+
+    def _variants(self, *, rounded: bool, whole: bool) -> tuple[Variant, ...]:
+        drawn = self.asks.drawn(rounded=rounded, whole=whole)
+        # the program's own inputs are the first
+        return drawn[: FIRST_CASES - 1] if self._look.sifts else drawn
 
     def _learning(self) -> float:
         return self._settings.learn_seconds * (2 if self._thorough else 1)

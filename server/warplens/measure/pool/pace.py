@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from warplens.measure.costs import BESIDE, ONCE, OWN, TIME
-from warplens.measure.verdict import RIGHT, Verdict
+from warplens.measure.verdict import TIMED, Verdict
 
 #: Candidates of a first chunk: half a usual one, so that the first verdicts come soon and guide what is asked next.
 FIRST = 4
@@ -26,7 +26,7 @@ class Pace:
 
     def told(self, verdict: Verdict, together: int) -> None:
         """A verdict of a visit of so many candidates."""
-        if verdict.state not in RIGHT or TIME not in verdict.cost:
+        if verdict.state not in TIMED or TIME not in verdict.cost:
             return  # cost less than what is to come
         cost = verdict.cost
         self._once.append(together * sum(s for name, s in cost.items() if name in ONCE))

@@ -57,6 +57,24 @@ def test_recorded_verdicts() -> None:
     }
 
 
+def test_what_is_not_better_than_the_best_is_provisional_and_never_faster() -> None:
+    ahead = TimingRecord("program", (1500.0, 1510.0), (1000.0, 1000.0), (1500.0, 1490.0), 1)
+    one = heard("affine-visit")["fma"]
+    result = msgspec.structs.replace(one.result, state="provisional", timings=(ahead,))
+    said = verdict(msgspec.structs.replace(one, result=result, bar=2.0))
+    assert said.state == "provisional" and said.timings[0].rounds == 2
+    assert said.timings[0].speedup.median == pytest.approx(1.5)
+    assert said.reason.endswith(
+        "not faster than the best so far (2.000×), so that it was not compared in full"
+    )
+    assert "in 2 rounds" in said.reason
+    # what it was compared on is all that is claimed
+    sets = next(o.value for o in said.evidence if o.metric == "input sets compared")
+    assert len(str(sets).split(", ")) <= 3
+    untimed = msgspec.structs.replace(one, result=msgspec.structs.replace(result, timings=()))
+    assert verdict(untimed).state == "unproven"
+
+
 def test_a_hang_is_the_last_word_of_its_visit() -> None:
     records = read_records(RECORDED / "affine-visit-hang.jsonl")
     assert isinstance(records[-2], Begin)

@@ -11,7 +11,7 @@ from typing import Any, cast
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.questions import joined
 from warplens.measure.kernel.variants import ROOMS, VARIANTS, in_order
-from warplens.measure.kernel.visits import Visits
+from warplens.measure.kernel.visits import FIRST_CASES, Look, Visits
 from warplens_tools.process.run import Completed
 from warplens_tools.run.probe.records import Failed, Record, Stage
 from warplens_tools.run.probe.visit import ProbeRun
@@ -40,6 +40,16 @@ def test_a_first_visit_draws_one_kind_of_zeros_and_in_the_end_all(tmp_path: Path
         seen.add(one)
         assert "full" not in drawn
     assert seen == {"blanks", "halves", "naught", "striped"}
+
+
+def test_a_brief_look_is_on_the_programs_inputs_and_a_few_others(tmp_path: Path) -> None:
+    one = visits(tmp_path)
+    assert len(one._variants(rounded=True, whole=True)) > FIRST_CASES
+    one._look = Look(1.5, sifts=True)
+    drawn = {tuple(v.name for v in one._variants(rounded=True, whole=True)) for _ in range(20)}
+    assert {len(names) for names in drawn} == {FIRST_CASES - 1} and len(drawn) > 10
+    one._look = Look(1.5)
+    assert len(one._variants(rounded=True, whole=True)) > FIRST_CASES
 
 
 def test_inputs_of_a_kind_that_two_runs_died_of_are_not_tried_again(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,11 +17,13 @@
 
 namespace warplens {
 
-// Every launch takes a microsecond.
+// Every launch takes a microsecond, unless it says otherwise.
+double taken = 1000;
+std::vector<double> durations;
 Timer::Timer(CUstream stream, bool) : stream_(stream) {}
-void Timer::time(const std::function<void()>& launch) { launch(), ++timed_; }
-std::vector<double> Timer::collect() { return std::vector<double>(std::exchange(timed_, 0), 1000.0); }
-void Timer::discard() { timed_ = 0; }
+void Timer::time(const std::function<void()>& launch) { taken = 1000, launch(), durations.push_back(taken); }
+std::vector<double> Timer::collect() { return std::exchange(durations, {}); }
+void Timer::discard() { durations.clear(); }
 
 }  // namespace warplens
 
@@ -79,7 +82,7 @@ Job job(const std::string& result, const std::vector<std::string>& names) {
         made.candidates.push_back(c);
     }
     made.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"learn_seconds", 60}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
-                    {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}, {"time", 0}, {"compare_seconds", 60}, {"events", 0}, {"sift", 0}};
+                    {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}, {"time", 0}, {"compare_seconds", 60}, {"events", 0}, {"sift", 0}, {"bar", 0}, {"sifts", 0}};
     return made;
 }
 
@@ -244,9 +247,76 @@ std::string visited_while_swaying() {
     });
 }
 
+// Several that take other times, against a bar of 1.5; those of a name with "wrong" are so on tripled inputs alone.
+std::string visited_against_a_bar(bool sifts) {
+    auto doubles = [](const std::string& name, double ns) {
+        const bool wrong = name.find("wrong") != std::string::npos;
+        return fake::Kernel{name, [wrong, ns](void** a) {
+            const float* in = nullptr;
+            float* out = nullptr;
+            std::memcpy(&in, a[0], 8);
+            std::memcpy(&out, a[1], 8);
+            for (int i = 0; i < 256; ++i) out[i] = 2 * (wrong && in[i] > 1 ? 1 : in[i]);
+            taken = ns;
+        }, {{0, 8}, {8, 8}}};
+    };
+    const std::vector<std::pair<std::string, double>> candidates = {
+        {"slower", 2000}, {"behind", 700}, {"wrong behind", 700}, {"wrong ahead", 400}, {"ahead", 500}, {"no better", 520}, {"best", 250}};
+    return records_of([&](const std::string& path) {
+        Scene scene;
+        std::vector<std::string> names;
+        scene.kernels.push_back(doubles("kernel", 1000));
+        for (const auto& [name, ns] : candidates) scene.kernels.push_back(doubles(name, ns)), names.push_back(name);
+        scene.in.assign(256, 0.7f), scene.out.resize(256);
+        scene.place();
+        Job asked = job(path, names);
+        // what is wrong comes behind those that are compared first
+        asked.variants = {{"half", 0.5, 0, Variant::moved}, {"quarter", 0.25, 0, Variant::moved}, {"eighth", 0.125, 0, Variant::moved}};
+        if (!sifts)
+            for (int k = 0; k < 4; ++k) asked.variants.push_back({"tripled " + std::to_string(k), 3, 0, Variant::moved});
+        time(asked);
+        for (Candidate& candidate : asked.candidates) candidate.globals.clear();
+        asked.options["bar"] = 1.5, asked.options["sifts"] = sifts;
+        asked.options["rounds_min"] = 20, asked.options["rounds_max"] = 40, asked.options["timing_seconds"] = 1;
+        go(asked, scene);
+    });
+}
+
 std::string said_of(const std::string& records, const std::string& candidate) {
     const std::size_t at = records.find("\"result\",\"candidate\":\"" + candidate + "\"");
     return at == std::string::npos ? "nothing: " + records : records.substr(at, records.find('\n', at) - at);
+}
+
+int rounds_of(const std::string& said) {
+    const std::size_t from = said.find("\"baseline\":[") + 12, to = said.find(']', from);
+    return from > to ? 0 : 1 + static_cast<int>(std::count(said.begin() + static_cast<long>(from), said.begin() + static_cast<long>(to), ','));
+}
+
+// What does not hold of visits against a bar.
+int mistakes_at_a_bar() {
+    int mistakes = 0;
+    auto expect = [&](const std::string& records, const char* name, const char* state, int least, int most) {
+        const std::string said = said_of(records, name);
+        const int rounds = rounds_of(said);
+        if (said.find("\"state\":\"" + std::string(state) + "\"") == std::string::npos || rounds < least || rounds > most)
+            ++mistakes, std::printf("%s at a bar: %s\n", name, said.c_str());
+    };
+    const std::string all = visited_against_a_bar(false), few = visited_against_a_bar(true);
+    for (const std::string& records : {all, few}) {
+        expect(records, "slower", "provisional", 2, 2);
+        expect(records, "behind", "provisional", 5, 5);
+        expect(records, "wrong behind", "provisional", 5, 5);
+    }
+    expect(all, "wrong ahead", "wrong", 0, 20);
+    expect(all, "ahead", "right", 20, 20);
+    // behind what was found in the same visit
+    expect(all, "no better", "provisional", 2, 5);
+    expect(all, "best", "right", 20, 20);
+    // a first look says of those ahead that they are, and no more
+    for (const char* name : {"wrong ahead", "ahead", "no better", "best"}) expect(few, name, "right", 2, 5);
+    if (few.find("\"cache\":\"varied\"") != std::string::npos || all.find("\"cache\":\"varied\"") == std::string::npos)
+        ++mistakes, std::printf("other inputs: %s\n", few.c_str());
+    return mistakes;
 }
 
 }  // namespace
@@ -281,6 +351,7 @@ int main() {
     const std::string timed = said_of(visited_in_time(), "in parts");
     if (timed.find("\"state\":\"right\"") == std::string::npos || timed.find("\"inputs\":\"tripled\",\"baseline\":[1000,") == std::string::npos)
         ++mistakes, std::printf("in parts: %s\n", timed.c_str());
+    mistakes += mistakes_at_a_bar();
     std::printf("{\"mistakes\": %d}\n", mistakes);
     return mistakes != 0;
 }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 from typing import Literal
 
 import msgspec
@@ -171,7 +172,8 @@ class ResultRecord(_Record, frozen=True, tag="result"):
     """One candidate is done."""
 
     candidate: str
-    state: Literal["right", "wrong", "unproven", "refused", "illegal", "crashed", "hung"]
+    #: "provisional": right on the first sets of inputs, and not faster than the bar.
+    state: Literal["right", "provisional", "wrong", "unproven", "refused", "illegal", "crashed", "hung"]
     reason: str
     bitwise: bool = False
     #: Largest difference in units of its bound; None where it is infinite.
@@ -187,6 +189,14 @@ class ResultRecord(_Record, frozen=True, tag="result"):
     load_seconds: float = 0.0
     right_seconds: float = 0.0
     timing_seconds: float = 0.0
+
+    @property
+    def speedup(self) -> float:
+        """Of the first timing, the baseline's median over the candidate's; 0 of no rounds."""
+        timed = self.timings[0] if self.timings else None
+        if timed is None or not timed.baseline or not timed.candidate:
+            return 0.0
+        return median((*timed.baseline, *timed.again)) / median(timed.candidate)
 
 
 class Compared(_Record, frozen=True, tag="compared"):

@@ -12,8 +12,39 @@ namespace {
 
 // Rounds of a slow kernel: the least of which a median's interval says anything.
 constexpr std::size_t kFewest = 5;
+// Rounds after which a candidate that is so far behind the bar in each of them, in log of the ratio, is let go: the
+// noise of one round is a tenth of that.
+constexpr std::size_t kFewestBehind = 2;
+constexpr double kFarBehind = 0.25;
+// Of slow kernels: rounds after which a candidate is on one side of the bar or the other.
+constexpr std::size_t kFewestSifted = 3;
+// Beyond so many standard errors and half a percent more nothing is gained by further rounds.
+constexpr double kSure = 4, kAlike = 0.005;
+
+// Whether it is clear on which side of a bar, a speedup, the candidate is.
+bool is_clear(const Samples& samples, double bar) {
+    const std::size_t n = samples.baseline.size();
+    if (n < kFewestBehind) return false;
+    bool far = true;
+    for (std::size_t i = 0; i < n; ++i) far = far && std::log(samples.candidate[i] / samples.baseline[i]) + std::log(bar) > kFarBehind;
+    if (far) return true;
+    const double ahead = std::log(median(samples.baseline) / median(samples.candidate)) - std::log(bar);
+    return n >= kFewest && std::fabs(ahead) > kAlike + kSure * ratio_error(samples.baseline, samples.candidate);
+}
 
 }  // namespace
+
+double Samples::speedup() const {
+    std::vector<double> both(baseline);
+    both.insert(both.end(), again.begin(), again.end());
+    return median(both) / median(candidate);
+}
+
+std::string Samples::json(const std::string& cache, const std::string& inputs) const {
+    Record record("timing");
+    record.add("cache", cache).add("inputs", inputs).add("baseline", baseline).add("candidate", candidate);
+    return record.add("again", again).add("checked", std::uint64_t(checked)).json();
+}
 
 Trial::Trial(const Job& job, const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream, Results& results)
     : job_(job), baseline_(baseline), memory_(memory), oracle_(oracle), scrub_(scrub), stream_(stream), results_(results),
@@ -106,16 +137,17 @@ void Trial::round(Loaded* loaded, bool flushed, Samples& samples) {
     }
 }
 
-Samples Trial::run(Loaded* loaded, bool flushed, const Case* varied) {
+Samples Trial::run(Loaded* loaded, bool flushed, const Case* varied, double bar) {
     Samples samples;
     varied_ = varied;
     oracle_.prepare(timed_case());
     timer_.discard();
-    // whether a gain holds on other inputs too need not be known as finely as the gain
-    const double share = varied ? 0.25 : 1;
+    // whether a gain holds on other inputs too need not be known as finely as the gain, nor on which side of a bar it is
+    const bool roughly = varied || bar > 0;
+    const double share = roughly ? 0.25 : 1;
     const double started = now(), until = started + share * job_.option("timing_seconds");
     const double last = started + share * job_.option("timing_seconds_most");
-    const auto least = static_cast<std::size_t>((varied ? 0.5 : 1) * job_.option("rounds_min"));
+    const auto least = static_cast<std::size_t>((roughly ? 0.5 : 1) * job_.option("rounds_min"));
     const auto most = std::max(least, static_cast<std::size_t>(share * job_.option("rounds_max")));
     const double clear = job_.option("clear");
     Samples unused;
@@ -127,7 +159,8 @@ Samples Trial::run(Loaded* loaded, bool flushed, const Case* varied) {
         const std::size_t n = samples.baseline.size();
         if (!samples.outcome.reason.empty()) break;
         if (n >= least && now() > until) break;
-        if (n >= kFewest && now() > last) break;
+        if (n >= (bar > 0 ? kFewestSifted : kFewest) && now() > last) break;
+        if (bar > 0 && is_clear(samples, bar)) break;
         if (n % 5) continue;
         const auto& other = loaded ? samples.candidate : samples.again;
         const double error = ratio_error(samples.baseline, other);

@@ -23,6 +23,9 @@ struct Samples {
     int checked = 0;        // timed launches whose results were compared
     Outcome outcome;        // of those: the worst
     Sums right;             // checksums that a right launch of the candidate left
+
+    double speedup() const;  // the baseline's median, of both turns, over the candidate's; NaN of no rounds
+    std::string json(const std::string& cache, const std::string& inputs) const;
 };
 
 class Trial {
@@ -32,8 +35,9 @@ class Trial {
     // Baseline launches until the clocks are up; their durations in ns, the last ones.
     std::vector<double> warm_up();
     // `loaded` null times the baseline alone. Throws Hung, DriverError.
-    // On the program's own inputs, or another case's.
-    Samples run(Loaded* loaded, bool flushed, const Case* varied = nullptr);
+    // On the program's own inputs, or another case's. With a `bar`, a speedup, only until it is clear on which side of it
+    // the candidate is, or a quarter of the time is over.
+    Samples run(Loaded* loaded, bool flushed, const Case* varied = nullptr, double bar = 0);
     const char* origin() const { return timer_.origin(); }
 
    private:

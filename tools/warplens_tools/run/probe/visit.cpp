@@ -30,6 +30,9 @@ struct State {
 constexpr State kStates[] = {
     {"program", false, false}, {"flushed", true, false}, {"varied", false, true}, {"varied flushed", true, true}};
 
+// Of the sets of inputs, those that a candidate is compared on before it is timed against a bar.
+constexpr std::ptrdiff_t kFirstCases = 3;
+
 // Of the time for learning, for what the launch makes of larger memory.
 constexpr double kRoomShare = 1;
 
@@ -255,10 +258,40 @@ class Visit {
 
     // Whether a gain may be claimed from these.
     bool may_gain(const Samples& samples) const {
-        std::vector<double> both(samples.baseline);
-        both.insert(both.end(), samples.again.begin(), samples.again.end());
         const double sift = job_.option("sift");
-        return sift <= 0 || !(median(both) <= (1 + sift) * median(samples.candidate));
+        return sift <= 0 || !(samples.speedup() <= 1 + sift);
+    }
+
+    // Whether a candidate that is right on the first few sets of inputs is faster than the bar. Where it is not, or is not
+    // right, `record` says all that is to be said of it: nothing more could make it the best.
+    bool beats_bar(const Candidate& candidate, std::unique_ptr<Loaded>& loaded, const Case* unseen, Record& record) {
+        const double started = now();
+        const Case* own_case = &oracle_->cases()[0];
+        Outcome outcome = right(own(), *loaded, [&](const Case& c) { return &c != unseen && &c - own_case < kFirstCases; });
+        const double compared = now();
+        bool beats = outcome.reason.empty();
+        std::string timings;
+        if (beats) {
+            loaded.reset();
+            loaded = load(candidate, own());
+            put_back();
+            const Samples samples = trial_->run(loaded.get(), false, nullptr, bar_);
+            if (!samples.outcome.reason.empty()) outcome = samples.outcome;
+            beats = outcome.reason.empty() && samples.speedup() > bar_ * (1 + job_.option("sift"));
+            timings = samples.json("program", "own");
+            if (!beats && outcome.reason.empty()) outcome.state = "provisional";
+        }
+        if (beats && !job_.option("sifts")) {
+            memory_->unbind();
+            loaded.reset();
+            put_back();
+            loaded = load(candidate, own());
+            return true;
+        }
+        add_difference(record, outcome, true);
+        record.add("right_seconds", compared - started);
+        record.raw("timings", "[" + timings + "]").add("timing_seconds", now() - compared);
+        return false;
     }
 
     // What lies so deep in local memory nothing overwrites between launches.
@@ -285,7 +318,9 @@ class Visit {
         refuse_local(loaded->launch().function);
         const double ready = now();
         // what it is timed on beside the program's own inputs it has not seen before
-        const Case* unseen = job_.option("time") ? other_inputs(loaded->launch()) : nullptr;
+        const Case* unseen = job_.option("time") && !job_.option("sifts") ? other_inputs(loaded->launch()) : nullptr;
+        record.add("load_seconds", ready - started);
+        if (bar_ > 0 && !beats_bar(candidate, loaded, unseen, record)) return;
         Outcome outcome = right(own(), *loaded, [&](const Case& c) { return &c != unseen; });
         if (roomy_ && outcome.reason.empty()) {
             loaded.reset();
@@ -296,9 +331,10 @@ class Visit {
             loaded = load(candidate, own());
         }
         const double compared = now();
-        record.add("load_seconds", ready - started).add("right_seconds", compared - ready);
+        record.add("right_seconds", compared - ready);
         std::string timings;
         bool gains[] = {false, false};  // in the program's cache state, and flushed
+        double gained = 0;
         for (const State& state : kStates) {
             const bool flushed = state.flushed;
             const Case* varied = state.varied ? unseen : nullptr;
@@ -312,22 +348,19 @@ class Visit {
             const Samples samples = trial_->run(loaded.get(), flushed, varied);
             if (!samples.outcome.reason.empty()) outcome = samples.outcome;
             if (!varied) gains[flushed] = may_gain(samples);
-            timings += (timings.empty() ? "" : ",") + Record("timing")
-                                                          .add("cache", state.name)
-                                                          .add("inputs", varied ? varied->variant.name : "own")
-                                                          .add("baseline", samples.baseline)
-                                                          .add("candidate", samples.candidate)
-                                                          .add("again", samples.again)
-                                                          .add("checked", std::uint64_t(samples.checked))
-                                                          .json();
+            if (!varied && !flushed) gained = samples.speedup();
+            timings += (timings.empty() ? "" : ",") + samples.json(state.name, varied ? varied->variant.name : "own");
         }
         if (outcome.reason.empty() && job_.option("time")) {
-            // nobody is called faster whose results were not all compared again; for others the new ones have to do
-            const bool all = gains[false] || gains[true];
+            // nobody is called faster whose results were not all compared again, in a search when it is confirmed; for
+            // others the new ones have to do
+            const bool all = bar_ <= 0 && (gains[false] || gains[true]);
             compared_until_ = now() + job_.option("compare_seconds");
             const Outcome after = right(own(), *loaded, [&](const Case& c) { return all || &c == unseen || &c == &oracle_->cases()[0]; });
             if (!after.reason.empty()) (outcome = after).reason += ", after timing";
         }
+        // who comes after it has to beat it
+        if (bar_ > 0 && outcome.reason.empty() && gains[false]) bar_ = std::max(bar_, gained);
         add_difference(record, outcome, true);
         record.raw("timings", "[" + timings + "]").add("timing_seconds", now() - compared);
     }
@@ -340,6 +373,7 @@ class Visit {
     std::mt19937_64 random_{job_.seed};
     bool slow_ = false;
     double compared_until_ = 0;
+    double bar_ = job_.option("time") ? job_.option("bar") : 0;  // the speedup to beat for a look in full; 0 for none
     Scrub scrub_;
     std::function<void()> forget_;
     std::unique_ptr<Memory> memory_, room_memory_;
