@@ -94,20 +94,21 @@ def test_a_race_of_the_kernel_is_not_laid_at_anybody_elses_door(
     assert (verdict.state, verdict.reason[: len(said)]) == ("unproven", said)
 
 
-def test_what_is_not_better_than_the_best_is_looked_at_briefly(judge: Judge) -> None:
+def test_what_is_not_better_than_the_best_is_looked_at_briefly(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     right = _candidate("right", "if (i < n) out[i] = 1.0f + by * __ldg(in + i);")
     wrong = _candidate("wrong", "if (i < n) out[i] = in[i] * by;")
     # no version of this kernel is a thousand times as fast, nor a thousand times as slow
     unreached, reached = (
         [msgspec.structs.replace(c, bar=bar) for c in (right, wrong)] for bar in (1e3, 1e-3)
     )
-    behind = judge.judge(unreached)
+    with contextmanager(on_software_card)(SOURCE, "scale", monkeypatch, tmp_path, MeasureSettings()) as judge:
+        behind, ahead = judge.judge(unreached), judge.judge(reached)
     assert [one.state for one in behind] == ["provisional", "wrong"], [one.reason for one in behind]
     assert behind[0].timings and behind[0].timings[0].rounds < 15
-    ahead = judge.judge(reached)
     assert ahead[0].state in ("faster", "same", "slower") and ahead[1].state == "wrong"
-    sets = {one.candidate: _sets(one) for one in (behind[0], ahead[0])}
-    assert 1 < len(_sets(behind[0])) <= 3 < len(_sets(ahead[0])), sets
+    assert 1 < len(_sets(behind[0])) <= 3 < len(_sets(ahead[0]))
 
 
 def _sets(verdict: Verdict) -> list[str]:

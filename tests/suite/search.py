@@ -8,7 +8,9 @@ An expert's version is measured as the user's is: its kernel in place, in its ow
 part of the expert's gain on a logarithmic scale; a program on which the expert gained less than 5 % has none.
 `--experts` takes the programs' and the experts' times from an earlier result of the same card, where it is one.
 Each search has a store of its own, so that none helps another. The result is written after every program; what is in
-it already is not run again. `--answers` keeps each search's answer, its store, and what it said while it ran.
+it already is not run again. Each row says how many candidates were judged a minute and where the seconds went
+(`seconds.py`), and the summary in which shares. `--answers` keeps each search's answer, its store, and what it said
+while it ran.
 With `--until` the searches share that many seconds, `--seconds` at most each. Of several cards each search has one,
 and sees no other; `--at-once` are on each.
 """
@@ -33,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.suite.catalogue import SUITE, Program, programs
+from tests.suite.seconds import shares
 from tests.suite.watched import searched, watched
 
 from warplens.measure.judge import Judge
@@ -157,6 +160,7 @@ def summary(rows: Rows) -> dict[str, Any]:
             "share_of_the_experts_gain": round(share_of_gain(experts), 3),
             "share_interval": spread(share_of_gain, experts),
         }
+    found |= shares(rows)
     if halves:
         found["half_of_the_gain_after_seconds"] = {"median": halves[len(halves) // 2], "most": halves[-1]}
     return found
@@ -299,7 +303,9 @@ def main() -> None:
     for row in Runs(given, cards).of(chosen(given), tuple(rows)):
         if not any(row is known for known in rows):
             rows.append(row)
-            said = row.get("error") or f"{gain(row):.2f}x, {row['judged']} judged"
+            said = row.get("error") or (
+                f"{gain(row):.2f}x, {row['judged']} judged, {row.get('judged_a_minute')} a minute; {row.get('seconds')}"
+            )
             sys.stderr.write(f"{row['program']:22} {said}, {row.get('wall_seconds')} s\n")
         if given.out:
             written(rows, given, gpu)

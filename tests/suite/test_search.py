@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.suite.catalogue import Program, programs
 from tests.suite.search import Runs, chosen, known_of, rate, share_of_gain, summary
+from tests.suite.seconds import shares, told
 from tests.suite.watched import half_gain, risen, searched, watched
 
 from warplens.store.database import open_store
@@ -54,6 +55,33 @@ def test_a_curve_rises_with_faster_verdicts_alone(tmp_path: Path) -> None:
     curve = risen(tmp_path / "warplens.sqlite3", 0.0)
     assert [best for _, best in curve] == [1.5, 4.0]
     assert risen(tmp_path / "none", 0.0) == []
+
+
+def test_where_the_seconds_of_a_search_went() -> None:
+    def tell(at: float, state: str, **cost: float) -> tuple[float, str, dict[str, Any]]:
+        return at, "tell", {"state": state, "cost": cost}
+
+    one = told(
+        [
+            (3.0, "baseline", {}),
+            (4.0, "ask", {}),
+            tell(13.0, "provisional", build=2.0, learn=0.5, compare=0.25, time=0.25),
+            tell(
+                33.0, "faster", build=3.0, start=1.5, compare=4.0, time=1.0, **{"waiting for the card": 2.0}
+            ),
+            (53.0, "confirm", {"verdict": {"state": "wrong"}, "cost": {"rebuild": 5.0}}),
+        ]
+    )
+    assert one["judged_a_minute"] == 4.0 and one["in_full"] == 1
+    assert one["seconds"] == {
+        "compile": 5.0, "wait": 2.0, "begin": 2.0, "compare": 4.2, "time": 1.2, "confirm": 20.0,
+    }  # fmt: skip
+    assert one["confirmations"] == [{"state": "wrong", "at": 53.0, "rebuild": 5.0}]
+    found = shares([one | {"wall_seconds": 60.0}, {"wall_seconds": 9.0}])
+    assert found["judged_a_minute"] == {"median": 4.0, "least": 4.0}
+    assert found["share_of_search_seconds"]["compile"] == pytest.approx(5 / 30, abs=0.01)
+    assert found["share_of_all_seconds_in_confirmation"] == 0.33
+    assert told([(3.0, "baseline", {})]) == shares([]) == {}
 
 
 def test_half_of_the_gain_is_of_its_logarithm() -> None:

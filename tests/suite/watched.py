@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 from tests.suite.catalogue import Program
+from tests.suite.seconds import spent
 
 from warplens_tools.process.guard import die_with_parent
 
@@ -89,6 +90,7 @@ def searched(
             2 * seconds + _CONFIRMING,
         )
         curve = risen(Path(home) / "warplens.sqlite3", began)
+        went = spent(Path(home) / "warplens.sqlite3", began)
         if kept is not None:
             kept.mkdir(parents=True, exist_ok=True)
             (kept / f"{program.name}.json").write_text(done.answer)
@@ -112,6 +114,7 @@ def searched(
         "title": proof.get("title", ""),
         "diff": proof.get("diff", ""),
         "wall_seconds": done.seconds,
+        **went,
         "curve": curve,
         "half_gain_seconds": half_gain(curve, timings[0]["speedup"]["median"] if timings else 1.0),
     }

@@ -32,12 +32,10 @@ def visited(
 ) -> None:
     """Hear of every candidate, of each as closely as it deserves.
 
-    A control's timings say how all others vary: where there is one, nothing is sifted.
-
     Raises:
         as `Visits.judge`.
     """
-    bar = 0.0 if visits.controlled else bar_of(built)
+    bar = bar_of(built) if visits.may_sift else 0.0
     if not bar:
         visits.judge([one.job for one in built], on_heard, task, turn, IN_FULL)
         return

@@ -208,9 +208,9 @@ class Visits:
             left = [c for c in left if c.id not in heard]
 
     @property
-    def controlled(self) -> bool:
-        """Whether the kernel itself is judged beside the candidates."""
-        return self._place.control is not None
+    def may_sift(self) -> bool:
+        """Whether a bar means anything: not where nothing is timed, or where a control says how all timings vary."""
+        return self._place.control is None and self._place.timed and not self._settings.assume_faster
 
     def _note(self, record: Record) -> None:
         if isinstance(record, Opened):

@@ -28,10 +28,10 @@ class TimedVisits:
     """Visits of candidates whose speedup is known, as the probe makes them; `seconds` is what the card has spent."""
 
     def __init__(
-        self, speedups: dict[str, float], *, wrong: Sequence[str] = (), controlled: bool = False
+        self, speedups: dict[str, float], *, wrong: Sequence[str] = (), may_sift: bool = True
     ) -> None:
         self._speedups, self._wrong = speedups, wrong
-        self.controlled = controlled
+        self.may_sift = may_sift
         self.seconds = 0.0
         self.looks: list[tuple[Look, list[str]]] = []
         self.in_full: list[str] = []
@@ -116,8 +116,8 @@ def test_what_both_looks_have_cost_is_in_the_result() -> None:
 
 
 def test_without_a_bar_or_beside_a_control_all_are_looked_at_in_full() -> None:
-    for bars, controlled in (({"a": 1.0, "b": 0.0}, False), ({"a": 1.0, "b": 1.0}, True)):
-        visits = TimedVisits({"a": 0.5, "b": 2.0}, controlled=controlled)
+    for bars, may_sift in (({"a": 1.0, "b": 0.0}, True), ({"a": 1.0, "b": 1.0}, False)):
+        visits = TimedVisits({"a": 0.5, "b": 2.0}, may_sift=may_sift)
         seen(visits, bars)
         assert visits.looks == [(IN_FULL, ["a", "b"])] and visits.in_full == ["a", "b"]
 
