@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -53,3 +54,11 @@ def held_to_best(
         best *= 1.0 - 2.0 * EQUAL_TIME
     bar = 1.0 if objective == "energy" else max(1.0, best)
     return [msgspec.structs.replace(candidate, bar=bar) for candidate in candidates]
+
+
+def scarce(told: int, began: float, left: float, candidates: int) -> bool:
+    """Whether the seconds that are left will be over before so many candidates are judged, at the pace since `began`:
+    waiting for a verdict then saves nothing. Not before the first verdict.
+    """
+    taken = time.monotonic() - began
+    return told > 0 and taken > 0 and left * told / taken < candidates

@@ -16,7 +16,7 @@ from warplens.agent.counting import Counting
 from warplens.agent.edits import text_hash
 from warplens.agent.energy_search import SHARE, around, for_time
 from warplens.agent.journal import Journal
-from warplens.agent.judging import JudgeSession, StreamingJudge, held_to_best
+from warplens.agent.judging import JudgeSession, StreamingJudge, held_to_best, scarce
 from warplens.agent.policies import PolicyName
 from warplens.agent.problem import Learned, Problem
 from warplens.agent.report import control_of, nothing_found, proven, tried
@@ -260,9 +260,9 @@ class _Loop:
         """Search with a judge of several lanes: nothing that it does waits for anything but a candidate to judge.
 
         Where the policy ended a batch for its verdicts' sake, no more is asked before one comes, unless a card has
-        nothing to do.
+        nothing to do, or seconds are scarcer than candidates.
         """
-        batch = self.problem.budget.batch_for(self.baseline.program.seconds)
+        batch, began = self.problem.budget.batch_for(self.baseline.program.seconds), time.monotonic()
         with Counting(self._counted, limit) as counting:
 
             def more(idle: bool) -> Sequence[Candidate]:
@@ -272,7 +272,8 @@ class _Loop:
                 self._guide(counting.take(), searcher, space)
                 # without the user's own version
                 left = most - (len(searcher.versions.by_id) - 1)
-                if left < 1 or self._at_the_roof(searcher) or (searcher.holds and not idle):
+                holds = searcher.holds and not idle and not scarce(told, began, limit.left(), left)
+                if left < 1 or self._at_the_roof(searcher) or holds:
                     return ()
                 asks = searcher.ask(min(batch if told else self.problem.budget.first_batch, left), limit)
                 journal.asked(asks)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long confirming a winner may take at most, from how long the program takes to build and to run."""
+"""How long confirming a winner takes, and may take at most, from how long the program takes to build and to run."""
 
 from __future__ import annotations
 
@@ -14,6 +14,28 @@ _SLOWER = 3.0
 #: compute-sanitizer slows a program down about so much, by its documentation's "up to an order of magnitude" and more;
 #: its own start, in seconds.
 _SANITIZED, _SANITIZER_START = 20.0, 10.0
+
+
+#: What a confirmation took on an H200's host beside the program's own runs: a fresh visit, and what is compared there;
+#: the one on all inputs; the checks side by side. Of searches with one confirmation, on programs of half a second, 25
+#: to 31 s in all (`docs/benchmarks/suite_sealed_third.json`, `suite_sealed_first.json`); of those of 14 at once on one
+#: card no account is taken.
+_FRESH, _ALL_INPUTS, _BESIDE = 3.0, 9.0, 6.0
+#: Runs of the program that the longest of those checks comes to.
+_BESIDE_RUNS = 4.0
+
+
+def confirmation_about(program: float, build: float, shapes: int, settings: MeasureSettings) -> float:
+    """Seconds that a confirmation takes as a rule, of a program that runs `program` seconds, is built in `build` and
+    launches the kernel in `shapes` shapes beside the judged one."""
+    if settings.host_edits:
+        return build + settings.outside_rounds * 3.0 * program + 2 * settings.outside_traces * 2.0 * program
+    visits = settings.confirmations + min(shapes, settings.further_most)
+    measured = visits * (program + _FRESH) + program + _ALL_INPUTS
+    energy = energy_seconds(program) if settings.energy else 0.0
+    # compilers work meanwhile
+    whole = 2 * settings.program_runs * program
+    return max(measured, build) + _BESIDE + _BESIDE_RUNS * program + whole + energy
 
 
 def sanitizer_seconds(program: float, settings: MeasureSettings) -> float:

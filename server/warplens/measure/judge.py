@@ -224,6 +224,10 @@ class Judge:
         """How long `confirm` may take at most; 0 before the baseline is known."""
         return self._opened.confirmation_seconds if self._opened is not None else 0.0
 
+    def confirmation_about(self) -> float:
+        """How long it takes as a rule; 0 before the baseline is known."""
+        return self._opened.confirmation_about if self._opened is not None else 0.0
+
     def _open(self, task: Task, *, fresh: bool = False) -> PreparedWorkload:
         if self._opened is None or fresh:
             self._further = None

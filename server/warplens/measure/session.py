@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from warplens.measure.bound import confirmation_seconds
+from warplens.measure.bound import confirmation_about, confirmation_seconds
 from warplens.measure.build.candidates import Builder, Built
 from warplens.measure.build.fence import around_program
 from warplens.measure.build.geometry import Geometries
@@ -195,6 +195,13 @@ class PreparedWorkload(msgspec.Struct, frozen=True):
     def confirmation_seconds(self) -> float:
         """How long confirming a candidate may take at most."""
         return confirmation_seconds(self.baseline.program.seconds, self.build_seconds, self.session.settings)
+
+    @property
+    def confirmation_about(self) -> float:
+        """How long it takes as a rule."""
+        return confirmation_about(
+            self.baseline.program.seconds, self.build_seconds, len(self.target.others), self.session.settings
+        )
 
 
 class _Seen(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,12 +11,13 @@ from pathlib import Path
 import pytest
 from tests.server.agent.doubles import CODE, ComputedJudge, problem
 
+from warplens.agent.judging import scarce
 from warplens.agent.priors import Cause
 from warplens.agent.problem import Learned
 from warplens.agent.result import OptimizeResult
 from warplens.agent.search_loop import optimize
 from warplens.agent.search_settings import Budget
-from warplens.measure.bound import confirmation_seconds
+from warplens.measure.bound import confirmation_about, confirmation_seconds
 from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate, Verdict
@@ -116,6 +118,38 @@ def test_a_confirmation_says_its_bound_first_and_keeps_it(tmp_path: Path) -> Non
     assert time.monotonic() - started < 8
     assert result.outcome == "nothing"
     assert any(words.startswith("confirming, which takes at most 0 s: ") for words in said)
+
+
+def test_a_confirmation_says_how_long_it_takes_as_a_rule(tmp_path: Path) -> None:
+    class Estimating(SlowJudge):
+        bound = 500.0
+
+        def confirmation_about(self) -> float:
+            return 36.4
+
+    said = list[str]()
+    assert run(tmp_path, Estimating(SourceText(CODE)), 2.0, said).outcome == "faster"
+    assert any(words.startswith("confirming, which takes about 36 s: ") for words in said)
+
+
+def test_what_a_confirmation_takes_as_a_rule_is_what_it_took() -> None:
+    settings = MeasureSettings()
+    # programs of the suite, of 0.5 s and 4 s to build, took 25 to 31 s
+    assert 25 < confirmation_about(0.5, 4.0, 0, settings) < 40
+    long, shapes = confirmation_about(5.0, 4.0, 0, settings), confirmation_about(0.5, 4.0, 3, settings)
+    assert (
+        confirmation_about(0.5, 4.0, 0, settings) + 9
+        < shapes
+        < long
+        < confirmation_seconds(5.0, 4.0, settings)
+    )
+
+
+def test_seconds_are_scarcer_than_candidates_by_the_pace_so_far() -> None:
+    ten_ago = time.monotonic() - 10.0
+    # two a second: twenty in the ten seconds that are left
+    assert scarce(20, ten_ago, 10.0, 30) and not scarce(20, ten_ago, 10.0, 10)
+    assert not scarce(0, ten_ago, 10.0, 30) and not scarce(20, ten_ago, math.inf, 10**6)
 
 
 def test_the_bound_grows_with_the_program() -> None:

@@ -251,6 +251,7 @@ class ThreadLane:
 
     lost = False
     confirmation_seconds = 60.0
+    confirmation_about = 30.0
 
     def __init__(self, card: str, seconds: float = 0.0) -> None:
         self.card, self.done, self.seconds = card, ComputedJudge(SourceText(CODE)), seconds

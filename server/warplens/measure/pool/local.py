@@ -54,7 +54,7 @@ class LocalLane:
     def __init__(self, setup: Setup, card: str) -> None:
         """`card`: its UUID, or whatever CUDA_VISIBLE_DEVICES takes; "" leaves that as it is."""
         self.card = card
-        self.confirmation_seconds = 0.0
+        self.confirmation_seconds = self.confirmation_about = 0.0
         self._inbox: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         self._writing = threading.Lock()
         environment = dict(os.environ) | ({"CUDA_VISIBLE_DEVICES": card} if card else {})
@@ -177,6 +177,7 @@ class LocalLane:
                 raise self._ended()
             if isinstance(answer, Done):
                 self.confirmation_seconds = max(self.confirmation_seconds, answer.confirmation_seconds)
+                self.confirmation_about = max(self.confirmation_about, answer.confirmation_about)
                 return
             if isinstance(answer, Failed):
                 raise raised(answer)

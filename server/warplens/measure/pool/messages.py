@@ -85,9 +85,10 @@ class Said(msgspec.Struct, frozen=True, tag="said"):
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):
-    """All of a request was answered. `confirmation_seconds`: how long confirming takes at most, as known now."""
+    """All of a request was answered. How long confirming takes at most, and as a rule, as known now."""
 
     confirmation_seconds: float = 0.0
+    confirmation_about: float = 0.0
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
@@ -104,6 +105,16 @@ Answer = Baselined | Told | Confirmed | Said | Done | Failed
 
 class LostError(WarplensError):
     """A worker ended, or its machine is gone; what it had not answered is open."""
+
+
+def done(judge: Measures) -> Done:
+    """All was answered by that judge."""
+
+    def seconds(name: str) -> float:
+        known: float = getattr(judge, name, lambda: 0.0)()
+        return known
+
+    return Done(seconds("confirmation_seconds"), seconds("confirmation_about"))
 
 
 def failure(error: BaseException) -> Failed:

@@ -26,6 +26,7 @@ from warplens.measure.pool.messages import (
     Request,
     Setup,
     Told,
+    done,
     failure,
     opened,
     raised,
@@ -68,7 +69,7 @@ def _answers(judge: Measures, request: Request) -> Iterator[Answer]:
             yield Told(verdict)
     elif isinstance(request, Confirming):
         yield Confirmed(judge.confirm(request.candidate))
-    yield Done(getattr(judge, "confirmation_seconds", lambda: 0.0)())
+    yield done(judge)
 
 
 def _as_known(judge: Measures, candidates: Sequence[Candidate]) -> Iterator[Verdict]:
@@ -112,7 +113,7 @@ class RayLane:
             _generator_backpressure_num_objects=1,
         )
         self.card = f"ray {number}"
-        self.confirmation_seconds = 0.0
+        self.confirmation_seconds = self.confirmation_about = 0.0
 
     @property
     def lost(self) -> bool:
@@ -154,6 +155,7 @@ class RayLane:
                     raise raised(answer)
                 if isinstance(answer, Done):
                     self.confirmation_seconds = max(self.confirmation_seconds, answer.confirmation_seconds)
+                    self.confirmation_about = max(self.confirmation_about, answer.confirmation_about)
                     return
                 yield answer
         except self._ray.exceptions.RayError as error:

@@ -45,6 +45,7 @@ class Lane(Protocol):
 
     card: str
     confirmation_seconds: float
+    confirmation_about: float
 
     @property
     def lost(self) -> bool:
@@ -186,6 +187,10 @@ class Pool:
     def confirmation_seconds(self) -> float:
         """How long `confirm` may take at most; 0 before a baseline is known."""
         return max((lane.confirmation_seconds for lane in self._lanes), default=0.0)
+
+    def confirmation_about(self) -> float:
+        """How long it takes as a rule; 0 before a baseline is known."""
+        return max((lane.confirmation_about for lane in self._lanes), default=0.0)
 
     @property
     def alive(self) -> int:

@@ -22,13 +22,13 @@ from warplens.measure.pool.messages import (
     Baselined,
     Confirmed,
     Confirming,
-    Done,
     Judging,
     Request,
     Said,
     Setup,
     Stop,
     Told,
+    done,
     failure,
     opened,
 )
@@ -71,8 +71,7 @@ class _Work(threading.Thread):
                     if judge is None:
                         judge = stack.enter_context(opened(self._setup))
                     self._answer(judge, request, task)
-                    bound = getattr(judge, "confirmation_seconds", lambda: 0.0)()
-                    self._say(Done(bound))
+                    self._say(done(judge))
                 except BaseException as error:  # noqa: BLE001 - it travels to whoever asked
                     self._say(failure(error))
 
