@@ -7,9 +7,9 @@ below one, or not at all. Of what still is a warning, and of each *kind* (code, 
 labels are counted; also by confidence, size of the gain, and how many facts were not seen. --remarks prints the
 readers' important remarks beside what is said of those kernels now: whether that is the remark is a reader's to say.
 
---kinds writes the counts that `warplens_tools.earned` judges kinds by: of every labelled finding that is still said,
-at whatever severity, and of the planted programs that are named. A kind has the facts that were seen on that day: run
-again after a change of the tools, a label may count for another kind of its check.
+--kinds writes the counts that `warplens_tools.earned` judges kinds by: of every labelled finding that is still said
+with a gain, at whatever severity, and of the planted programs that are named. A kind has the facts that were seen on
+that day: run again after a change of the tools, a label may count for another kind of its check.
 """
 
 from __future__ import annotations
@@ -76,10 +76,11 @@ def kind(row: Row) -> str:
 
 
 def kinds(rows: Iterable[Row]) -> dict[str, Counter[str]]:
-    """Labels of every kind, of the findings that are still said; given as `held` makes them."""
+    """Labels of every kind, of the findings that are still said with a gain (kinds are asked of no others whether they
+    may warn); given as `held` makes them."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
-        if row["said"] is not None:
+        if row["said"] is not None and row["said"]["gain"] is not None:
             counts[kind(row["said"])][row["label"]] += 1
     return counts
 

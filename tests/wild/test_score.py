@@ -140,13 +140,18 @@ def test_include_folders_are_those_that_make_includes_resolve(tmp_path: Path) ->
 
 
 def test_labels_are_held_against_what_is_said_now() -> None:
-    seen = {"gain": None, "missing": [], "evidence": [{"tier": "binary"}]}
-    now = [finding("k", 3) | seen, finding("k", 9, "information") | seen | {"missing": ["the grid size"]}]
+    seen = {"gain": {"estimate": 2.0}, "missing": [], "evidence": [{"tier": "binary"}]}
+    now = [
+        finding("k", 3) | seen,
+        finding("k", 9, "information") | seen | {"missing": ["the grid size"]},
+        finding("k", 30, "information") | seen | {"gain": None},
+    ]
     labelled = [
-        row("k", label="right"), row("k", label="wrong", line=9), row("k", label="wrong", line=20)
+        row("k", label="right"), row("k", label="wrong", line=9), row("k", label="wrong", line=20),
+        row("k", label="wrong", line=30),
     ]  # fmt: skip
     found = held(labelled, findings_now([answer("a/b", "k.cu", now, ["k"])]))
-    assert [entry["now"] for entry in found] == ["warning", "information", "gone"]
+    assert [entry["now"] for entry in found] == ["warning", "information", "gone", "information"]
     assert kinds(found) == {"WL101 compiled, seen": {"right": 1}, "WL101 compiled, size unseen": {"wrong": 1}}
     tables = calibrated(found)
     assert tables["code"] == {"WL101": {"right": 1, "arguable": 0, "misleading": 0, "wrong": 0}}

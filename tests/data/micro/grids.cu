@@ -61,3 +61,27 @@ void launch_chains(float *out, const float *in, int terms)
 {
     one_chain_each<<<132, 128>>>(out, in, terms);  // expect: grid-too-small
 }
+
+// One block, as large as the caller says, and a tree whose block is not known.
+__global__ void steps_of_one_block(float *best, const float *in, int steps)
+{
+    extern __shared__ float least[];
+    int t = threadIdx.x;
+    float x = in[t];
+    for (int k = 0; k < steps; ++k) {
+        least[t] = x;
+        __syncthreads();
+        for (int s = blockDim.x / 2; s > 0; s >>= 1) {
+            if (t < s) least[t] = fminf(least[t], least[t + s]);
+            __syncthreads();  // expect: barrier-heavy
+        }
+        x += 0.5f * least[0];
+        __syncthreads();
+    }
+    best[t] = x;
+}
+
+void launch_one_block(float *best, const float *in, int threads, int steps)
+{
+    steps_of_one_block<<<1, threads, threads * sizeof(float)>>>(best, in, steps);  // expect: grid-too-small
+}

@@ -52,3 +52,32 @@ void launched(unsigned *out, const unsigned *in, const unsigned *filled, float *
     nibbles<<<4096, 256>>>(sums, in, table, count);
     walks<<<4096, 256>>>(sums, next, value, count);
 }
+
+/// A copy of the table for each lane: no two of a warp meet in a bank, and the copy is the only thing that is loaded.
+__global__ void rounds_of_copies(unsigned *out, const unsigned *in, const unsigned *filled, int count)
+{
+    __shared__ unsigned table[256][32];
+    int lane = threadIdx.x % 32;
+    for (int n = threadIdx.x / 32; n < 256; n += blockDim.x / 32) table[n][lane] = filled[n];
+    __syncthreads();
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned x = in[i];
+    for (int r = 0; r < count; ++r)
+        x = (table[x & 255][lane] ^ table[x >> 8 & 255][lane] << 8 ^ table[x >> 16 & 255][lane] << 16 ^ table[x >> 24][lane]) + r;
+    out[i] = x;
+}
+
+/// Eight copies: four lanes meet at each.
+__global__ void rounds_of_few_copies(unsigned *out, const unsigned *in, const unsigned *filled, int count)
+{
+    __shared__ unsigned table[256][8];
+    int lane = threadIdx.x % 8;
+    for (int n = threadIdx.x / 8; n < 256; n += blockDim.x / 8) table[n][lane] = filled[n];  // hint: one-load-in-flight
+    __syncthreads();
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned x = in[i];
+    for (int r = 0; r < count; ++r)
+        x = table[x & 255][lane] ^ __byte_perm(table[x >> 8 & 255][lane], 0, 0x2103)  // expect: table-lookups
+            ^ __byte_perm(table[x >> 16 & 255][lane], 0, 0x1032) ^ __byte_perm(table[x >> 24][lane], 0, 0x0321);
+    out[i] = x;
+}

@@ -55,3 +55,19 @@ __global__ void heavy(float *out, const int *target, const float *x, int steps)
         atomicAdd(&out[target[i] + s], v);
     }
 }
+
+/// A sum of doubles by compare-and-swap, where the card has an atomic of its own.
+__device__ void add_by_swaps(double *place, double x)
+{
+    unsigned long long *bits = reinterpret_cast<unsigned long long *>(place), seen = *bits, assumed;
+    do {
+        assumed = seen;
+        seen = atomicCAS(bits, assumed, __double_as_longlong(x + __longlong_as_double(assumed)));  // expect: scattered-atomics
+    } while (assumed != seen);
+}
+
+__global__ void deposits(double *charge, const int *cell, const double *x, int count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) add_by_swaps(&charge[cell[i]], x[i]);
+}

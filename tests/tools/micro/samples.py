@@ -62,10 +62,39 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             kernel("for (int k = 0; k < n; ++k) for (int j = 0; j < n; ++j) o[k] += a[(k * n + j) * n + i];"),
             finds=False,
         ),
+        Sample(
+            "a sum in memory, in every iteration around",
+            kernel("for (int k = 0; k < n; ++k) for (int j = 0; j < n; ++j) o[j * n + i] += k * a[i];"),
+            finds=True,
+        ),
+        Sample(
+            "a sum in memory, which the next iteration reaches again",
+            kernel("for (int j = 1; j < n; ++j) { o[(j - 1) * n + i] += j; o[j * n + i] += n; }"),
+            finds=True,
+        ),
+        Sample(
+            "two elements each",
+            kernel("for (int j = 0; j < n; ++j) { o[2 * j * n + i] += j; o[(2 * j + 1) * n + i] += n; }"),
+            finds=False,
+        ),
     ),
     "per-thread-chunks": (
         Sample("a stretch each", kernel("for (int j = 0; j < 64; ++j) o[i] += a[i * 64 + j];"), finds=True),
         Sample("in turn", kernel("for (int j = i; j < n; j += gridDim.x * blockDim.x) o[j] = a[j];"), finds=False),
+        Sample(
+            "a row that each lane loads", kernel("int r = a[i]; for (int j = 0; j < n; ++j) o[i] += a[r * n + j];"),
+            finds=True,
+        ),
+        Sample(
+            "a row that a warp loads",
+            kernel("int r = a[blockIdx.x]; for (int j = 0; j < n; ++j) o[i] += a[r * n + j];"),
+            finds=False,
+        ),
+        Sample(
+            "a row that each lane loads, gone through by the lanes",
+            kernel("int r = a[i / 32]; for (int j = threadIdx.x % 32; j < n; j += 32) o[i] += a[r * n + j];"),
+            finds=False,
+        ),
     ),
     "shared-bank-conflicts": (
         Sample("a column", kernel("__shared__ float t[32][32]; o[i] = t[threadIdx.x][0];"), finds=True),

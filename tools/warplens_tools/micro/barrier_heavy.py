@@ -29,6 +29,7 @@ __syncthreads();                                                    // one barri
 of these steps in the bounded model against that of the rest. Counters tell the share of stalls at barriers: they
 confirm the finding or withdraw it.
 
+Where no launch tells the block, one of 256 threads is taken, and what is more than one tree is information.
 Where every step reads the same places, as a relaxation of a neighbourhood does, shuffles are no cure: information.
 
 **Threshold.** At most 40 instructions from barrier to barrier, at least four such steps, and a gain of 1.2 in
@@ -62,10 +63,14 @@ from warplens_tools.sass.registers import registers_of
 SHORT, FEWEST = 40, 4
 #: Warp instructions of a shuffle step that takes a short step's place, exchange and combine, and cycles of the latter.
 SHUFFLE_INSTRUCTIONS, COMBINE_CLOCKS = 2.0, 4.0
+#: Steps from which a kernel whose block is not known does several trees, not one at its end.
+TREES = 24
 #: Share of the stalls from which counters alone name barriers: half.
 SPOT_STALLS = 0.5
 
 
+#: What an SM is taken to hold where no launch tells: blocks of 256 threads, all that fit.
+USUAL = Residency(8, 8)
 #: The head of a loop that halves a distance down to a number.
 _HALVED = re.compile(r"\bfor\s*\([^;]*;\s*\w+\s*(>=?)\s*(\d+)\s*;[^;)]*(?:>>=\s*1|/=\s*2)")
 
@@ -96,11 +101,12 @@ class BarrierHeavy(MicroTool):
         """One finding per kernel, on the barrier of the steps."""
         if not self.sass:
             return
-        held = self.view.waiting.residency
-        if held is None or held.block_warps < 2 or excess_barriers(self.view.tree, self.view.kernel):
+        told = self.view.waiting.residency
+        held = told or USUAL
+        if held.block_warps < 2 or excess_barriers(self.view.tree, self.view.kernel):
             return
         steps = self.short_steps(held)
-        if sum(s.times for s in steps) < FEWEST:
+        if sum(s.times for s in steps) < (FEWEST if told else TREES):
             return
         gain = self._gain(steps, held)
         if gain.estimate < self.worth:
@@ -108,12 +114,13 @@ class BarrierHeavy(MicroTool):
         most = sum(len(s.indices) for s in steps) / len(steps)
         place = self.hottest_place([s.barrier for s in steps])
         sweeps = self._are_sweeps(steps)
+        unsure = sweeps or told is None
         yield self.finding(place.line,
-            severity="information" if sweeps else "warning",
-            confidence="low" if sweeps else "medium",
+            severity="information" if unsure else "warning",
+            confidence="low" if unsure else "medium",
             message=(
-                f"Barrier every {most:.0f} instructions: the {held.block_warps} warps of a block wait longer than "
-                "they compute."
+                f"Barrier every {most:.0f} instructions: the {f'{held.block_warps} ' if told else ''}warps of a block "
+                "wait longer than they compute."
             ),
             guidance=(
                 "Each step reads the same places again, as a relaxation does: leave the loop when no thread changed "
@@ -128,7 +135,7 @@ class BarrierHeavy(MicroTool):
                 self.view.observe("such steps", float(round(sum(s.times for s in steps))), "",
                             float(FEWEST)),
             ),
-            gain=None if sweeps else gain,
+            gain=None if unsure else gain,
             related=place.related,
             index_query="" if sweeps else "warp shuffle reduction",
         )  # fmt: skip

@@ -28,6 +28,9 @@ float own[kCoordinates];                    // once, in registers (or shared mem
 **Evidence.** Index and loops in the source: an index that the inner loop moves and the outer one does not, or two loops
 with the same index, first value, step and bound; where SASS is at hand, global loads on their lines.
 
+Sums that are kept in memory are the same: an element that a loop adds to (`a[i] += x`) while another one around it, or
+the next iteration, comes to it again.
+
 **Threshold.** Loops of more than 8 iterations, or of a number that is not known. It is information: how much of it the
 caches have is not known. Where the array is stored to at other elements meanwhile, nothing is said.
 
@@ -39,6 +42,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.facts.memory_sums import MemorySum, memory_sums
 from warplens_tools.cuda.facts.read_again import ReadAgain, read_again
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
@@ -55,8 +60,45 @@ class ElementsReadAgain(MicroTool):
     relevant = ("memory", "latency", "compute")
 
     def check(self) -> Iterator[Finding]:
-        """One finding per kernel, on the first read in its deepest loop."""
-        found = [r for r in read_again(self.view.accesses) if self._is_compiled(r)]
+        """Of sums that are kept in memory and of reads one finding each, on the first in the deepest loop."""
+        yield from self._sums()
+        yield from self._reads()
+
+    def _sums(self) -> Iterator[Finding]:
+        found = [s for s in memory_sums(self.view.accesses) if self._is_loaded(s.access)]
+        if not found:
+            return
+        worst = found[0]
+        text, name = self.view.said(worst.access.span), worst.access.name
+        yield self.finding(
+            worst.access.span,
+            severity="information",
+            confidence="low",
+            message=self._message_of_sum(worst, text),
+            guidance=(
+                f"Sum in a register and store each element of {name} once: let the loop over the elements be the outer "
+                "one, or keep those of an iteration in registers or shared memory until they are complete."
+            ),
+            evidence=(
+                self.view.observe("arrays that hold sums", ", ".join(dict.fromkeys(s.access.name for s in found)),
+                                  tier="source"),
+            ),
+        )  # fmt: skip
+
+    def _message_of_sum(self, worst: MemorySum, text: str) -> str:
+        line = worst.around.span.line
+        if worst.updates > 1:
+            return (
+                f"Sum kept in global memory: {text} is one of {worst.updates} updates in each iteration of the loop of "
+                f"line {line}, and the next iteration loads and stores the same elements again."
+            )
+        return (
+            f"Sum kept in global memory: {text} is loaded and stored again in every iteration of the loop of line "
+            f"{line}, on which its index does not depend."
+        )
+
+    def _reads(self) -> Iterator[Finding]:
+        found = [r for r in read_again(self.view.accesses) if self._is_loaded(r.access)]
         if not found:
             return
         worst = found[0]
@@ -94,7 +136,7 @@ class ElementsReadAgain(MicroTool):
             f"{worst.before.loops[-1].span.line} has {done} the same elements."
         )
 
-    def _is_compiled(self, found: ReadAgain) -> bool:
+    def _is_loaded(self, access: ArrayAccess) -> bool:
         """Whether SASS, where it is at hand, has loads of global memory in loops on the line."""
-        line = found.access.span.line
+        line = access.span.line
         return not self.sass or bool(self.sass.in_loops_on(line, lambda x: x.opcode == "LDG"))

@@ -44,10 +44,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from warplens_tools.collect import metrics as names
+from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.atomics import AtomicConflict
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.emulated import emulates
 from warplens_tools.micro.common.serial import judge_global_atomics
 from warplens_tools.roofline.measured import SLICE_BUSY, SLICE_LEAD
 from warplens_tools.sass.pipes import GLOBAL_ATOMICS, is_load, space_of
@@ -56,6 +58,8 @@ from warplens_tools.sass.registers import registers_of
 #: Resident threads per address from which their atomics queue up behind each other.
 CROWDED = 64
 
+#: Iterations of a loop of loads from which it outweighs an atomic behind it.
+FEW = 32
 #: Instructions of a loop that does no more than wait.
 _SPIN = 24
 _REGISTER = re.compile(r"\bR\d+")
@@ -91,6 +95,7 @@ class GlobalAtomicContention(MicroTool):
                 or line is None
                 or others
                 or len(body) > _SPIN
+                or emulates(code, body)
                 or self._is_update(body, atomics[0])
             ):
                 continue
@@ -167,8 +172,9 @@ class GlobalAtomicContention(MicroTool):
         return most if shape is None else min(most, shape.blocks * shape.threads)
 
     def _is_rare(self, worst: AtomicConflict) -> bool:
-        """Whether loads stand in a deeper loop than the atomic: how much it weighs hangs on a trip count."""
-        deepest = max((len(w.access.loops) for w in self.view.warp_accesses), default=0)
+        """Whether loads stand in a deeper loop than the atomic: how much it weighs hangs on a trip count, where that is
+        not a small constant."""
+        deepest = max((sum(_is_long(x) for x in w.access.loops) for w in self.view.warp_accesses), default=0)
         return len(worst.atomic.loops) < deepest
 
     def _observations(self, worst: AtomicConflict) -> tuple[Observation, ...]:
@@ -208,6 +214,10 @@ class GlobalAtomicContention(MicroTool):
             ),
             gain=Gain.of(1.0, 1.0),
         )
+
+
+def _is_long(loop: Loop) -> bool:
+    return loop.trips is None or loop.trips > FEW
 
 
 def _who(worst: AtomicConflict) -> str:

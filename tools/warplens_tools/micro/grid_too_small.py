@@ -28,7 +28,9 @@ neither a measurement nor the text says that there is more work than the launch 
 of their own, or a count of elements that only the caller knows; and where the grid is that of a run without
 arguments, which may be told another size. A block for each of a count that the text does not tell is information where
 loops nest in the kernel, a hint where it has loops; a thread for each where loops that load nest, or follow a chain.
-The second stage of a reduction (one block that takes the number of blocks of another launch) is left alone.
+Fewer blocks than SMs, of a size that only the run
+knows, are information. The second stage of a reduction (one block that takes the number of blocks of another launch) is
+left alone.
 
 **References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics"; CUDA C++ Programming Guide,
 "Maximize Utilization".
@@ -36,9 +38,11 @@ The second stage of a reduction (one block that takes the number of blocks of an
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
+from warplens_tools.cuda.model import LaunchSite
 from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.launches import Geometry
 from warplens_tools.micro.base import MicroTool
@@ -84,7 +88,12 @@ class GridTooSmall(MicroTool):
         shape = self.view.shape
         sms = self.gpu.multiprocessors
         if shape is None:
-            yield from list(self._untold()) or list(self._per_item()) or self._per_thread()
+            yield from (
+                list(self._untold())
+                or list(self._few_blocks())
+                or list(self._per_item())
+                or self._per_thread()
+            )
             return
         if shape.blocks >= sms and shape.warps > self.gpu.schedulers:
             yield from self._thin(shape)
@@ -133,6 +142,32 @@ class GridTooSmall(MicroTool):
                 "the card, and combine their parts."
             ),
             evidence=shape.observations(self.gpu),
+        )
+
+    def _few_blocks(self) -> Iterator[Finding]:
+        """A launch of fewer blocks than there are SMs, of a size that only the run knows."""
+        sms = self.gpu.multiprocessors
+        grids = {math.prod(n for n in s.grid_value if n) for s in self.view.sites if None not in s.grid_value}
+        # Other launches may be larger.
+        if len(grids) != 1 or any(None in s.grid_value for s in self.view.sites) or not self.view.runs_long:
+            return
+        blocks, site = grids.pop(), self.view.sites[0]
+        if blocks >= sms or self._is_serial() or self._combines(blocks, site):
+            return
+        yield self.finding(
+            site.grid_span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"{self.view.kernel.name} is launched with {'1 block' if blocks == 1 else f'{blocks} blocks'}, of "
+                f"whatever size: {sms - blocks} of the {sms} SMs of {self.gpu.name} stay idle."
+            ),
+            guidance=(
+                "Launch a block for every part of the work, and combine the parts afterwards; where the steps hang on "
+                "one another, several problems at once, or blocks that meet by cooperative groups' grid barrier or in "
+                "a cluster, use more of the card."
+            ),
+            evidence=(self.view.observe("blocks launched", float(blocks), "", float(sms), tier="source"),),
         )
 
     def _per_item(self) -> Iterator[Finding]:
@@ -259,10 +294,13 @@ class GridTooSmall(MicroTool):
 
     def _is_second_stage(self, shape: Geometry) -> bool:
         """One block that is told the grid of another launch combines that launch's partial results."""
-        if shape.blocks != 1 or shape.site is None:
+        return shape.site is not None and self._combines(shape.blocks, shape.site)
+
+    def _combines(self, blocks: int, site: LaunchSite) -> bool:
+        if blocks != 1:
             return False
-        grids = {s.grid.strip() for s in self.view.model.launches if s.kernel_name != shape.site.kernel_name}
-        return bool(grids & {argument.strip() for argument in shape.site.arguments})
+        grids = {s.grid.strip() for s in self.view.model.launches if s.kernel_name != site.kernel_name}
+        return bool(grids & {argument.strip() for argument in site.arguments})
 
     def _doubts(self, shape: Geometry) -> tuple[str, ...]:
         """What is not known of the work that a larger grid would share out."""

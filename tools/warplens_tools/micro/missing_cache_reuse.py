@@ -100,7 +100,7 @@ class MissingCacheReuse(MicroTool):
 
     def _tiles(self) -> Iterator[Finding]:
         """Loads whose elements several threads of a block read, where loads are what bounds the kernel."""
-        found = [r for r in self.view.reuse.rereads if r.times >= REUSED]
+        found = [r for r in self.view.reuse.rereads if r.times >= REUSED and not self._is_brought(r)]
         if not found:
             yield from self._hidden()
             return
@@ -136,6 +136,11 @@ class MissingCacheReuse(MicroTool):
             gain=None if few else gain,
             index_query="sgemm shared memory tile register blocking",
         )
+
+    def _is_brought(self, read: Reread) -> bool:
+        """Whether the statement stores what it loads in shared memory: it is the tile's own."""
+        line = read.access.span.line
+        return any(a.space == "shared" and a.writes and a.span.line == line for a in self.view.accesses)
 
     def _only_broadcasts(self, found: Sequence[Reread]) -> bool:
         """Whether all lanes read one element, a sector a request, beside accesses whose traffic is not known: a tile

@@ -23,7 +23,8 @@ for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * bloc
 **Evidence.** The index for every lane of a warp, and its growth from one iteration to the next: inside a
 sector along the loop, whole chunks apart along the lanes. Where a thread loads the start of its chunk (the rows
 of a sparse matrix), the pattern alone, and no figure: the distance of the lanes is in the data; it is information
-unless half of what the loop reads and writes is read so. Where only SASS
+unless half of what the loop reads and writes is read so, and where the start is one of a chain of loads or a multiple
+of what was loaded. Where only SASS
 shows a walk, it is a blocked distribution if the text divides the work by the number of threads, and information
 otherwise: how far apart the lanes start is then not known.
 
@@ -43,6 +44,7 @@ import msgspec
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.guards import guarded_loops
+from warplens_tools.cuda.facts.lane_walks import walks_of_lanes
 from warplens_tools.cuda.facts.shares import deals_shares
 from warplens_tools.cuda.values.forms import ONE
 from warplens_tools.finding import Finding
@@ -91,7 +93,7 @@ class PerThreadChunks(CoalescingTool):
         shows."""
         found = [a for a in self._loaded_chunks() if self.sass.global_on(a.span.line)] if self.sass else []
         if not found:
-            yield from self._as_sure(super().check_hidden())
+            yield from list(self._as_sure(super().check_hidden())) or self._by_started()
             return
         worst, loop = found[0], found[0].loops[-1]
         text, name = self.view.said(worst.span), worst.name
@@ -113,6 +115,39 @@ class PerThreadChunks(CoalescingTool):
                 self.view.observe("chunks that the lanes of a warp read side by side", text, tier="source"),
             ),
         )
+
+    def _by_started(self) -> Iterator[Finding]:
+        """Walks whose start comes of what each lane loads: rows of a matrix or features of a point that data chooses,
+        element after element. How long and how far apart they are is in the data."""
+        found = [a for a in walks_of_lanes(self.view.global_accesses, self.view.said) if self._is_compiled(a)]
+        if not found:
+            return
+        worst = found[0]
+        text, names = self.view.said(worst.span), " and ".join(dict.fromkeys(a.name for a in found[:3]))
+        yield self.finding(
+            worst.span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"Each lane walks on through {names} from a start of its own that it loads: {text} takes up to 32 "
+                f"sectors per request in the loop of line {worst.loops[-1].span.line}, and one lane's row is as long "
+                "as the warp waits."
+            ),
+            guidance=(
+                "Give each row to a warp (or to 4 to 16 lanes where rows are short), whose lanes read neighbouring "
+                "elements and combine their parts by shuffles; or load 16 bytes at once (float4), where alignment "
+                "allows."
+            ),
+            evidence=(
+                self.view.observe(
+                    "accesses that walk so", ", ".join(self.view.said(a.span) for a in found), tier="source"
+                ),
+            ),
+        )
+
+    def _is_compiled(self, access: ArrayAccess) -> bool:
+        line = access.span.line
+        return not self.sass or bool(self.sass.in_loops_on(line, lambda x: x.opcode == "LDG"))
 
     def _as_sure(self, found: Iterable[Finding]) -> Iterator[Finding]:
         """What SASS shows without the distance of the lanes is a blocked distribution where the text divides the work

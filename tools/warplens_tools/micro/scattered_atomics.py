@@ -26,10 +26,13 @@ atomicAdd(reinterpret_cast<float4 *>(out) + target[e], make_float4(...));   // s
 **Evidence.** `RED` and `ATOM` instructions of the SASS, wherever they were inlined from: how often each runs against
 the rest, the sectors that a warp's lanes go to, and the time that the L2 takes for them against that of all else.
 
-**Threshold.** In a loop, or at least four that no branch parts, and a gain of 1.5 without them in the bounded model.
-Information: the model knows neither how often lanes meet nor what would do instead. Atomics that `threadIdx`, a
-leader's test or data is seen to keep for a few, loops that only repeat one until it succeeds, and those that
-global-atomic-contention tells are left alone.
+A loop of compare-and-swap that computes a floating-point value stands for an atomic that the card has: each update
+waits for the L2, and again for each thread that came between.
+
+**Threshold.** Any such loop. Else in a loop, or at least four that no branch parts, and a gain of 1.5 without them in
+the bounded model. Information: the model knows neither how often lanes meet nor what would do instead. Atomics that
+`threadIdx`, a leader's test or data is seen to keep for a few, loops that only repeat one until it succeeds, and those
+that global-atomic-contention tells are left alone.
 
 **References.** CUDA C++ Programming Guide, "Atomic Functions"; N. Sakharnykh, "GPU Pro Tip: Fast Histograms Using
 Shared Atomics on Maxwell", NVIDIA Technical Blog.
@@ -45,6 +48,7 @@ from warplens_tools.lazily import cached_property
 from warplens_tools.machine.atomics import slices_at_once
 from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.emulated import emulates
 from warplens_tools.micro.common.serial import judge_global_atomics
 from warplens_tools.sass.adjacent import neighbours
 from warplens_tools.sass.pipes import GLOBAL_ATOMICS
@@ -73,7 +77,40 @@ class ScatteredAtomics(MicroTool):
     judges = (judge_global_atomics,)
 
     def check(self) -> Iterator[Finding]:
-        """One finding per kernel, on the line whose atomics weigh most."""
+        """One finding per kernel, on the line whose atomics weigh most; of emulated ones before others."""
+        yield from list(self._emulated()) or self._many()
+
+    def _emulated(self) -> Iterator[Finding]:
+        """Updates by a loop of compare-and-swap, where atomics of the card's own do the same."""
+        code, flow = self.sass.instructions, self.sass.flow
+        loops = [flow.instructions_of(loop) for loop in flow.innermost_loops] if self.sass else []
+        found = {i: kind for body in loops if (kind := emulates(code, body)) for i in body}
+        swaps = [i for i in found if code[i].opcode in GLOBAL_ATOMICS]
+        place = self.hottest_place(swaps) if swaps else None
+        if place is None or place.line is None:
+            return
+        sums = all(found[i] == "sum" for i in swaps)
+        yield self.finding(
+            place.line,
+            related=place.related,
+            severity="information",
+            confidence="medium",
+            message=(
+                f"Atomic emulated by compare-and-swap{self.written_in(swaps)}: each update loads, computes and swaps "
+                "until no other thread came between, and waits for the L2 each time."
+            ),
+            guidance=(
+                "Call the native atomicAdd (float everywhere, double since sm_60, __half2 and __nv_bfloat16 since "
+                "sm_90), whose result nobody waits for; sum what goes to one place within the thread, warp or block "
+                "first."
+                if sums
+                else "Combine what goes to one place within the thread, warp or block first; a maximum or minimum of "
+                "floats is atomicMax or atomicMin of their bits as integers."
+            ),
+            evidence=(self.view.observe("loops of compare-and-swap", float(len(swaps))),),
+        )
+
+    def _many(self) -> Iterator[Finding]:
         found = self._scattered
         looped = [i for i in found if self.sass.flow.depths[i]]
         if not looped and self._together(found) < MANY:

@@ -28,7 +28,8 @@ size of the table where the source declares it; the time of the load/store pipe 
 against that of all else.
 
 **Threshold.** Eight such loads in a loop or a thread, and the load/store pipe busiest of all. Information: how evenly
-data spreads the lanes, only a run shows. A table of 32 words has no conflicts, and is left alone.
+data spreads the lanes, only a run shows. A table of 32 words has no conflicts, nor has one with
+a copy for each bank: both are left alone.
 
 **References.** CUDA C++ Programming Guide, "Shared Memory"; C. Tezcan, "Optimization of Advanced Encryption Standard
 on Graphics Processing Units", IEEE Access 9 (2021).
@@ -39,6 +40,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.facts.lane_names import lane_names, mentions_lanes
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.finding import Finding, count
 from warplens_tools.lazily import cached_property
@@ -70,9 +73,10 @@ class TableLookups(MicroTool):
         """One finding per kernel, on the line that looks up most."""
         found = self.lookups
         looped = [i for i in found if self.sass.flow.depths[i]]
-        if len(looped or found) < MANY or self.words <= self.gpu.limits.shared_banks:
+        banks = self.gpu.limits.shared_banks
+        if len(looped or found) < MANY or self.words <= banks or self.copies >= banks:
             return
-        each, ratio = drawn_wavefronts(self.words, self.gpu.limits), self._ratio(found)
+        each, ratio = self._wavefronts, self._ratio(found)
         place = self.hottest_place(found)
         if ratio < self.worth or place.line is None:
             return
@@ -114,11 +118,36 @@ class TableLookups(MicroTool):
             and p.index in flowing
         ]
 
+    @property
+    def _wavefronts(self) -> float:
+        """Of a request whose lanes go to random entries."""
+        return drawn_wavefronts(self.words, self.gpu.limits, self.copies)
+
+    @cached_property
+    def _reads(self) -> list[ArrayAccess]:
+        """What the source reads of shared memory on their lines."""
+        lines = {self.sass.lines[i] for i in self.lookups} | {self.sass.written[i] for i in self.lookups}
+        return [a for a in self.view.accesses if a.space == "shared" and a.span.line in lines]
+
+    @cached_property
+    def copies(self) -> int:
+        """Copies of the table side by side, of which lanes read their own: the fewest of any lookup, 1 where it is one
+        table for all."""
+        varying = lane_names(self.view.body)
+        sizes = {a.name: a.sizes for a in self.view.kernel.arrays}
+        return min(
+            (
+                sizes[a.name][-1] or 1 if len(a.indices) > 1 and mentions_lanes(a.indices[-1], varying) else 1
+                for a in self._reads
+                if sizes.get(a.name)
+            ),
+            default=1,
+        )
+
     @cached_property
     def words(self) -> int:
         """Words of the largest table that their lines index, as far as the source tells."""
-        lines = {self.sass.lines[i] for i in self.lookups} | {self.sass.written[i] for i in self.lookups}
-        named = {a.name for a in self.view.accesses if a.space == "shared" and a.span.line in lines}
+        named = {a.name for a in self._reads}
         tables = [a for a in self.view.kernel.arrays if a.space == "shared" and a.name in named]
         sizes = [
             (type_bytes(a.element_type) or self.view.element_bytes(a.element_type) or 0) * math.prod(known)
@@ -130,6 +159,6 @@ class TableLookups(MicroTool):
 
     def _ratio(self, found: Sequence[int]) -> float:
         """Time of the load/store pipe with such wavefronts over that of the busiest other resource."""
-        more = drawn_wavefronts(self.words, self.gpu.limits) - 1.0
+        more = self._wavefronts - 1.0
         busy = self.sass.cycles.get("lsu", 0.0) + more * self.sass.weigh(found)
         return bound_ratio({"lsu": busy}, self.sass.cycles | self.view.traffic.cycles() | {"lsu": 0.0})

@@ -33,13 +33,17 @@ def conflict_degree(addresses: Sequence[int], width: int, limits: Limits) -> flo
 
 
 @functools.cache
-def drawn_wavefronts(words: int, limits: Limits) -> float:
+def drawn_wavefronts(words: int, limits: Limits, copies: int = 1) -> float:
     """Wavefronts of a request whose lanes read random ones of `words` words: the mean of many draws, always the same
-    ones. 1 up to as many words as there are banks."""
+    ones. 1 up to as many words as there are banks. Of `copies` that lie side by side each lane reads its own."""
     draw = random.Random(0)
     total = 0
     for _ in range(_DRAWS):
-        lanes = [draw.randrange(words) * limits.shared_bank_bytes for _ in range(limits.warp_size)]
+        entries = max(words // copies, 1)
+        lanes = [
+            (draw.randrange(entries) * copies + lane % copies) * limits.shared_bank_bytes
+            for lane in range(limits.warp_size)
+        ]
         total += wavefronts(lanes, limits.shared_bank_bytes, limits)
     return total / _DRAWS
 

@@ -26,7 +26,12 @@ _PATTERN = """
 (subscript_expression) @subscript
 (pointer_expression) @dereference
 (field_expression operator: "->") @arrow
+(call_expression function: (identifier)) @call
+(call_expression function: (template_function)) @call
 """
+#: Functions that load from, or store to, the place that their first argument points to; `ldg` wraps `__ldg`.
+_LOADS = re.compile(r"(?:__)?ldg(?:<.*>)?|__ld(?:ca|cg|cs|cv|lu)")
+_STORES = re.compile(r"__st(?:cg|cs|wb|wt)")
 
 
 class ArrayAccess(msgspec.Struct, frozen=True):
@@ -124,6 +129,8 @@ class _AccessReader:
     def _place(self, node: Node) -> tuple[Pointer, tuple[str, ...]] | None:
         if node.type == "subscript_expression":
             return self._subscript(node)
+        if node.type == "call_expression":
+            return self._called(node)
         argument = node.child_by_field_name("argument")
         operator = node.child_by_field_name("operator")
         if argument is None or (node.type == "pointer_expression" and (not operator or operator.type != "*")):
@@ -136,6 +143,24 @@ class _AccessReader:
         elif pointer.inner:
             return None
         return pointer, ("0",)
+
+    def _called(self, node: Node) -> tuple[Pointer, tuple[str, ...]] | None:
+        """What `__ldg(p + i)` reads; `__ldg(&p[i])` is read as the subscript that it names."""
+        if self._moved_by(node) is None:
+            return None
+        argument = _first_argument(node)
+        if argument is None or argument.type == "pointer_expression":
+            return None
+        pointer = self.pointers.pointer(argument)
+        return None if pointer is None or pointer.inner else (pointer, ("0",))
+
+    def _moved_by(self, call: Node) -> tuple[bool, bool] | None:
+        """Whether a function reads and writes what its first argument points to; None where it is another one."""
+        function = call.child_by_field_name("function")
+        name = self.tree.code_of(function) if function is not None else ""
+        if _LOADS.fullmatch(name):
+            return True, False
+        return (False, True) if _STORES.fullmatch(name) else None
 
     def _subscript(self, node: Node) -> tuple[Pointer, tuple[str, ...]] | None:
         if self.pointers.is_row(node):
@@ -153,6 +178,8 @@ class _AccessReader:
 
     def _use(self, node: Node) -> tuple[bool, bool, bool]:
         """Whether the accessed place is read, written, and by an atomic."""
+        if node.type == "call_expression":
+            return *(self._moved_by(node) or (True, False)), False
         node = _outermost_lvalue(node)
         parent = node.parent
         if parent is None:
@@ -166,7 +193,7 @@ class _AccessReader:
             operator = parent.child_by_field_name("operator")
             if operator is not None and operator.type == "&":
                 atomic = self._is_atomic_argument(parent)
-                return atomic, atomic, atomic
+                return *(self._moved_through(parent) or (atomic, atomic)), atomic
         if parent.type == "init_declarator" and self._binds_reference(parent):
             return True, True, False
         return True, self._passed_by_reference(node), False
@@ -175,6 +202,15 @@ class _AccessReader:
         call = node.parent.parent if node.parent is not None and node.parent.type == "argument_list" else None
         function = call.child_by_field_name("function") if call is not None else None
         return function is not None and bool(_ATOMIC.fullmatch(self.tree.code_of(function)))
+
+    def _moved_through(self, place: Node) -> tuple[bool, bool] | None:
+        """As `_moved_by`, of the call that a place `&p[i]` is the first argument of."""
+        call = (
+            place.parent.parent if place.parent is not None and place.parent.type == "argument_list" else None
+        )
+        if call is None or call.type != "call_expression" or _first_argument(call) != place:
+            return None
+        return self._moved_by(call)
 
     def _binds_reference(self, node: Node) -> bool:
         declarator = node.child_by_field_name("declarator")
@@ -203,6 +239,17 @@ class _AccessReader:
                 return True
             child, current = current, current.parent
         return False
+
+
+def _first_argument(call: Node) -> Node | None:
+    """What a call is given first, without parentheses."""
+    listed = call.child_by_field_name("arguments")
+    found = (
+        next((n for n in listed.named_children if n.type != "comment"), None) if listed is not None else None
+    )
+    while found is not None and found.type == "parenthesized_expression":
+        found = next(iter(found.named_children), None)
+    return found
 
 
 def _reference_parameters(tree: SourceTree, name: str) -> set[int]:
@@ -317,4 +364,5 @@ def _is_transparent(tree: SourceTree, call: Node | None) -> bool:
     """Whether a call's pointer arguments are accounted for elsewhere: atomics and pointer casts."""
     function = call.child_by_field_name("function") if call is not None else None
     name = tree.code_of(function) if function is not None else ""
-    return bool(_ATOMIC.fullmatch(name)) or name.split("<")[0].strip().endswith("_cast")
+    moves = _ATOMIC.fullmatch(name) or _LOADS.fullmatch(name) or _STORES.fullmatch(name)
+    return bool(moves) or name.split("<")[0].strip().endswith("_cast")

@@ -43,9 +43,9 @@ def _in_rounds(loads: Sequence[ArrayAccess], every: Sequence[ArrayAccess]) -> It
         inner = load.loops[-1]
         for outer in load.loops[:-1]:
             if (
-                _walks(load, inner)
-                and _is_long(outer)
-                and not _hangs_on(load, outer)
+                walks(load, inner)
+                and is_long(outer)
+                and not hangs_on(load, outer)
                 and not _is_written_in(load, outer, every)
             ):
                 yield ReadAgain(load, load, outer)
@@ -56,13 +56,13 @@ def _in_passes(loads: Sequence[ArrayAccess], every: Sequence[ArrayAccess]) -> It
     """Loads in the second of two loops that go through the same elements alike."""
     for load in loads:
         inner = load.loops[-1]
-        if not _walks(load, inner):
+        if not walks(load, inner):
             continue
         for other in every:
             earlier = (
                 other.span < load.span and other.name == load.name and len(other.loops) == len(load.loops)
             )
-            if not earlier or other.loops[-1].offset == inner.offset or not _walks(other, other.loops[-1]):
+            if not earlier or other.loops[-1].offset == inner.offset or not walks(other, other.loops[-1]):
                 continue
             shared = all(a.offset == b.offset for a, b in zip(other.loops[:-1], load.loops[:-1], strict=True))
             if shared and not _overlap(other.loops[-1], inner) and _signature(other) == _signature(load):
@@ -70,21 +70,22 @@ def _in_passes(loads: Sequence[ArrayAccess], every: Sequence[ArrayAccess]) -> It
                 break
 
 
-def _walks(access: ArrayAccess, loop: Loop) -> bool:
+def walks(access: ArrayAccess, loop: Loop) -> bool:
     """Whether the access goes on with a loop that is too long for registers alone."""
     return (
-        _is_long(loop)
+        is_long(loop)
         and bool(loop.counter)
         and access.index is not None
         and access.index.mentions(loop.counter)
     )
 
 
-def _is_long(loop: Loop) -> bool:
+def is_long(loop: Loop) -> bool:
+    """Whether the compiler does not unroll the loop for all that is known."""
     return bool(loop.variable) and (loop.trips is None or loop.trips > FEW)
 
 
-def _hangs_on(access: ArrayAccess, outer: Loop) -> bool:
+def hangs_on(access: ArrayAccess, outer: Loop) -> bool:
     """Whether the elements that one iteration of a loop reads hang on which it is."""
     names = {outer.counter, f"{outer.variable}@{outer.offset}"} - {""}
     within = [loop for loop in access.loops if loop.offset > outer.offset]
