@@ -243,3 +243,19 @@ def test_an_array_in_a_record_is_indexed_from_the_record(
     (access,) = accesses(tree, model_of(tree, "k.cu").kernels[0])
     assert (access.space, access.element_type) == (kind, element)
     assert (describe(access.index) if access.index else None) == index
+
+
+@pytest.mark.parametrize("written", ["torch::PackedTensorAccessor32", "const at::PackedTensorAccessor64"])
+def test_accessors_of_tensors_are_arrays_of_their_sizes(written: str) -> None:
+    body = "int i = threadIdx.x; auto row = t[blockIdx.x][i]; row[2] = t[0][i][1] + t.size(2);"
+    text = SourceText(
+        f"__global__ void k({written}<float, 3, torch::RestrictPtrTraits> t, int n) {{ {body} }}\n"
+    )
+    tree = parse_tree(text)
+    stored, loaded = accesses(tree, model_of(tree, "k.cu").kernels[0])
+    assert (use(stored), use(loaded)) == ("w", "r")
+    assert {(a.name, a.space, a.element_type) for a in (stored, loaded)} == {("t", "global", "float")}
+    assert stored.index is not None
+    assert loaded.index is not None
+    assert describe(stored.index) == "2 + blockIdx.x * t.size(1) * t.size(2) + t.size(2) * threadIdx.x"
+    assert describe(loaded.index) == "1 + t.size(2) * threadIdx.x"

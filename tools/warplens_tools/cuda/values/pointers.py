@@ -54,6 +54,7 @@ class PointerReader:
         self.objects = {p.name: p for p in kernel.parameters if not p.pointer}
         #: Parameters of more dimensions, `float a[N][M]` and `float (*a)[M]`, with what follows the first.
         self.planes = {p.name: found for p in kernel.parameters if (found := _PLANE.fullmatch(p.type))}
+        self.accessors = {p.name: found for p in kernel.parameters if (found := _ACCESSOR.fullmatch(p.type))}
         self.arrays = {a.name: a for a in kernel.arrays}
         self.ambiguous = {a.name for a in kernel.arrays if sum(b.name == a.name for b in kernel.arrays) > 1}
         self._known: dict[tuple[int, str], Pointer | None] = {}
@@ -90,6 +91,8 @@ class PointerReader:
             return Pointer(name, "global", self._plain(parameter.element_type), offset, (), parameter)
         if name in self.planes and self._is_parameter(binding):
             return self._plane(self.planes[name], binding)
+        if name in self.accessors and self._is_parameter(binding):
+            return self._tensor(self.accessors[name], binding)
         if binding.kind == "array" and not self._is_parameter(binding):
             return None
         if binding.kind == "array":
@@ -104,6 +107,15 @@ class PointerReader:
         element = " ".join(w for w in written["element"].split() if w not in _QUALIFIERS)
         offset = forms.ZERO if self.reader.set_once(binding) else None
         return Pointer(binding.name, "global", self._plain(element), offset, inner)
+
+    def _tensor(self, written: re.Match[str], binding: Binding) -> Pointer:
+        """PyTorch's accessor of a tensor, taken for a contiguous one: its sizes are numbers of the launch."""
+        name = binding.name
+        inner = tuple(
+            forms.variable(forms.Symbol(f"{name}.size({i})", "parameter"))
+            for i in range(1, int(written["dimensions"]))
+        )
+        return Pointer(name, "global", self._plain(written["element"].strip()), forms.ZERO, inner)
 
     def _of_file(self, binding: Binding) -> Pointer | None:
         """A `__constant__` or `__device__` array at file scope."""
@@ -284,6 +296,11 @@ def _operator(node: Node) -> str:
 _QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "restrict"})
 _PLANE = re.compile(
     r"(?P<element>[\w:<>\s]+?)\s*(?:\[[^\]]*\]|\(\s*\*[\s\w]*\))\s*(?P<inner>(?:\[[^\]]+\]\s*)+)"
+)
+#: `const torch::PackedTensorAccessor32<scalar_t, 3, torch::RestrictPtrTraits>`
+_ACCESSOR = re.compile(
+    r"(?:const\s+)?(?:\w+::)*(?:Generic)?PackedTensorAccessor(?:32|64)?\s*<"
+    r"(?P<element>[\w\s:]+),\s*(?P<dimensions>[1-8])\s*[,>].*"
 )
 _EXTENT = re.compile(r"\[([^\]]+)\]")
 
