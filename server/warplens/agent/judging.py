@@ -38,22 +38,31 @@ class StreamingJudge(Protocol):
         """Judge candidates, and what `more` gives until it gives nothing; it is told whether a card stands idle."""
 
 
+#: A look in full takes the time of many brief ones, so what is hardly better than the best gets none: so much more,
+#: beside the half percent that the probe asks for. What a search forgoes by it is no more than that, since the bar
+#: stays where it is until one beats it. Not where all that there is is a gain below the second.
+WORTH_A_LOOK, SMALL_GAIN = 1.015, 1.1
+
+
 def held_to_best(
     candidates: Sequence[Candidate], told: Sequence[Node], objective: Objective
 ) -> list[Candidate]:
-    """Candidates with the speedup that each has to beat to be looked at in full: the best so far, or the original's.
+    """Candidates with the speedup that each has to beat to be looked at in full: the best so far and what is worth the
+    look, or the original's.
 
     Where energy decides among versions that are as fast, those count that may be as fast as the best; where it decides
     alone, all that are faster than the original.
     """
-    best = max(
-        (n.speedup or 0.0 for n in told if n.verdict is not None and n.verdict.state == "faster"), default=1.0
-    )
+    faster = [n.speedup or 0.0 for n in told if n.verdict is not None and n.verdict.state == "faster"]
+    bar = max(faster, default=1.0)
     if objective == "lexicographic":
         # either time may be off by half a percent
-        best *= 1.0 - 2.0 * EQUAL_TIME
-    bar = 1.0 if objective == "energy" else max(1.0, best)
-    return [msgspec.structs.replace(candidate, bar=bar) for candidate in candidates]
+        bar *= 1.0 - 2.0 * EQUAL_TIME
+    elif objective == "energy":
+        bar = 1.0
+    elif bar >= SMALL_GAIN:
+        bar *= WORTH_A_LOOK
+    return [msgspec.structs.replace(candidate, bar=max(1.0, bar)) for candidate in candidates]
 
 
 def scarce(told: int, began: float, left: float, candidates: int) -> bool:

@@ -122,8 +122,12 @@ def _provisional(heard: VisitResult, settings: MeasureSettings) -> tuple[State, 
         return "unproven", "no launch of it could be timed", ()
     gain = timings[0].speedup
     words = f"{gain.median:.3f}× [{gain.low:.3f}, {gain.high:.3f}] in {timings[0].rounds} rounds"
-    bar = "the original" if heard.bar <= 1 else f"the best so far ({heard.bar:.3f}×)"
-    return "provisional", f"{words}, not faster than {bar}, so that it was not compared in full", timings
+    bar = (
+        "faster than the original"
+        if heard.bar <= 1
+        else f"enough above the best so far to beat {heard.bar:.3f}×"
+    )
+    return "provisional", f"{words}, not {bar}, so that it was not compared in full", timings
 
 
 def _on_own_alone(

@@ -65,7 +65,7 @@ def test_what_is_not_better_than_the_best_is_provisional_and_never_faster() -> N
     assert said.state == "provisional" and said.timings[0].rounds == 2
     assert said.timings[0].speedup.median == pytest.approx(1.5)
     assert said.reason.endswith(
-        "not faster than the best so far (2.000×), so that it was not compared in full"
+        "not enough above the best so far to beat 2.000×, so that it was not compared in full"
     )
     assert "in 2 rounds" in said.reason
     # what it was compared on is all that is claimed
