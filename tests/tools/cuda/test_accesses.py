@@ -259,3 +259,17 @@ def test_accessors_of_tensors_are_arrays_of_their_sizes(written: str) -> None:
     assert loaded.index is not None
     assert describe(stored.index) == "2 + blockIdx.x * t.size(1) * t.size(2) + t.size(2) * threadIdx.x"
     assert describe(loaded.index) == "1 + t.size(2) * threadIdx.x"
+
+
+def test_rows_of_images_are_a_step_apart() -> None:
+    body = "int x = threadIdx.x; dst.ptr(blockIdx.y)[x] = src.ptr(2 * blockIdx.y)[2 * x];"
+    parameters = "const PtrStepSz<unsigned char> src, cv::cuda::PtrStep<float> dst"
+    text = SourceText(f"__global__ void k({parameters}) {{ {body} }}\n")
+    tree = parse_tree(text)
+    stored, loaded = accesses(tree, model_of(tree, "k.cu").kernels[0])
+    assert (use(stored), stored.name, stored.element_type) == ("w", "dst", "float")
+    assert (use(loaded), loaded.name, loaded.element_type) == ("r", "src", "unsigned char")
+    assert stored.index is not None
+    assert loaded.index is not None
+    assert describe(stored.index) == "blockIdx.y * dst.step + threadIdx.x"
+    assert describe(loaded.index) == "2 * blockIdx.y * src.step + 2 * threadIdx.x"

@@ -78,6 +78,10 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
+    "integer-division": (
+        Sample("by the sizes of a tensor", kernel("o[i] = a[i % n] + a[i / n % n];"), finds=True),
+        Sample("by constants", kernel("o[i] = a[i % 24] + a[i / 24 % 7];"), finds=False),
+    ),
     "per-thread-chunks": (
         Sample("a stretch each", kernel("for (int j = 0; j < 64; ++j) o[i] += a[i * 64 + j];"), finds=True),
         Sample("in turn", kernel("for (int j = i; j < n; j += gridDim.x * blockDim.x) o[j] = a[j];"), finds=False),

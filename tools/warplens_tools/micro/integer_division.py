@@ -34,7 +34,8 @@ life of a block and the wait for its first load count as what remains.
 **Threshold.** A tenth of the kernel's time in the bounded model, memory traffic included: divisions that
 hide behind memory are no warning. Where only accesses that the source does not tell could hide them, it is
 information, from a gain of 1.5; so is a gain below 1.2, and what memory hides where divisions take more than a third
-of the instructions.
+of the instructions. Three or more before loops of unknown length are a hint, and two or more where nothing was
+compiled.
 
 **References.** CUDA C++ Programming Guide, "Maximize Instruction Throughput" (integer arithmetic); CUDA C++
 Best Practices Guide, "Division Modulo Operations"; CUTLASS `FastDivmod`.
@@ -71,6 +72,8 @@ LONG_SHARE = 0.0
 PER_DIVISION, LONG = 32, 70
 #: Divisions from which it is told as information that memory hides them; fewer are a hint.
 SEVERAL = 2
+#: Divisions from which they are a hint before loops whose length is not known.
+MANY = 3
 #: Gain from which it is a warning: below it readers of other people's code called it arguable at most
 #: (tests/wild/labels).
 WARNED = 1.2
@@ -97,22 +100,25 @@ class IntegerDivision(MicroTool):
     slug = "integer-division"
     title = "Run-time integer division"
     rule_words = "ALU|integer|pipeline is the highest"
-    tiers = ("binary",)
+    tiers = ("source", "binary")
     relevant = ("compute", "latency", "memory")
     judges = (judge_by_arithmetic,)
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the line whose divisions weigh most."""
         if not self.sass:
+            yield from self._told()
             return
         sites = self.division_sites()
         if not sites:
             return
         ratio, sure, alone = self._ratio(sites)
         hidden = ratio < (self.worth if sure else self.doubtful)
-        if hidden and alone < self.worth:
+        many = sum(s.many for s in sites)
+        # Loops whose length is not known outweigh what stands before them, however short they are.
+        if hidden and alone < self.worth and (many < MANY or not self._are_before_loops(sites)):
             return
-        faint = hidden and (alone < self.doubtful or sum(s.many for s in sites) < SEVERAL)
+        faint = hidden and (alone < self.doubtful or many < SEVERAL)
         loud = sure and not hidden and ratio >= WARNED
         worst = max(sites, key=lambda s: self.sass.weigh((*s.indices, *s.calls)))
         found = self._written(worst)
@@ -149,6 +155,32 @@ class IntegerDivision(MicroTool):
             ),
             gain=Gain.of(ratio, ratio) if not hidden else None,
             related=(*self._callers(worst, here), *self._others(sites, here)),
+            index_query="FastDivmod precomputed integer division",
+        )
+
+    def _are_before_loops(self, sites: Sequence[Site]) -> bool:
+        """Whether a deeper loop than the divisions' runs a number of times that is not known."""
+        depths = self.sass.flow.depths
+        own = max((depths[i] for s in sites for i in (*s.indices, *s.calls)), default=0)
+        unknown = any(loop.trips is None for a in self.view.accesses for loop in a.loops)
+        return own < max(depths, default=0) and unknown
+
+    def _told(self) -> Iterator[Finding]:
+        """What the text alone says, where nothing was compiled."""
+        found = runtime_divisions(self.view.tree, self.view.kernel)
+        if len(found) < SEVERAL:
+            return
+        divisors = ", ".join(dict.fromkeys(d.divisor for d in found))
+        yield self.finding(
+            found[0].span,
+            severity="hint",
+            confidence="low",
+            message=f"Run-time integer divisions by {divisors}: some {PER_DIVISION - 8} instructions each.",
+            guidance=(
+                f"Make {divisors} template parameters or powers of two (mask and shift), let a second axis of the grid "
+                "or of the block say which row it is, or precompute multipliers as CUTLASS' FastDivmod does."
+            ),
+            evidence=(self.view.observe("divisions by run-time values", float(len(found)), tier="source"),),
             index_query="FastDivmod precomputed integer division",
         )
 

@@ -55,6 +55,7 @@ class PointerReader:
         #: Parameters of more dimensions, `float a[N][M]` and `float (*a)[M]`, with what follows the first.
         self.planes = {p.name: found for p in kernel.parameters if (found := _PLANE.fullmatch(p.type))}
         self.accessors = {p.name: found for p in kernel.parameters if (found := _ACCESSOR.fullmatch(p.type))}
+        self.pitched = {p.name: found for p in kernel.parameters if (found := _PITCHED.fullmatch(p.type))}
         self.arrays = {a.name: a for a in kernel.arrays}
         self.ambiguous = {a.name for a in kernel.arrays if sum(b.name == a.name for b in kernel.arrays) > 1}
         self._known: dict[tuple[int, str], Pointer | None] = {}
@@ -265,16 +266,29 @@ class PointerReader:
         return self._retyped(inside, self.tree.code_of(written)) if inside and written is not None else None
 
     def call(self, node: Node) -> Pointer | None:
-        """reinterpret_cast<float4*>(p) and its like"""
+        """reinterpret_cast<float4*>(p) and its like; image.ptr(y)"""
         function, listed = node.child_by_field_name("function"), node.child_by_field_name("arguments")
         if function is None or listed is None or listed.named_child_count != 1:
             return None
+        if function.type == "field_expression":
+            return self._row_of_image(function, listed.named_children[0])
         name = self.tree.code_of(function)
         word, _, written = name.partition("<")
         if word.strip() not in ("reinterpret_cast", "static_cast", "const_cast"):
             return None
         inside = self.pointer(listed.named_children[0])
         return self._retyped(inside, written.rstrip().removesuffix(">")) if inside else None
+
+    def _row_of_image(self, function: Node, row: Node) -> Pointer | None:
+        """A row of OpenCV's image with a pitch: its step is a number of the launch."""
+        name, _, called = self.tree.code_of(function).partition(".")
+        binding = self.reader.kernel.constants.binding(name, function.start_byte)
+        written = self.pitched.get(name)
+        if written is None or called != "ptr" or binding is None or not self._is_parameter(binding):
+            return None
+        step, index = forms.variable(forms.Symbol(f"{name}.step", "parameter")), self.reader.traced(row)
+        start = forms.multiply(index, step) if index is not None else None
+        return Pointer(name, "global", self._plain(written["element"].strip()), start)
 
     def _retyped(self, pointer: Pointer, written: str) -> Pointer | None:
         """The same place counted in another type's elements."""
@@ -297,11 +311,13 @@ _QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "restrict"})
 _PLANE = re.compile(
     r"(?P<element>[\w:<>\s]+?)\s*(?:\[[^\]]*\]|\(\s*\*[\s\w]*\))\s*(?P<inner>(?:\[[^\]]+\]\s*)+)"
 )
-#: `const torch::PackedTensorAccessor32<scalar_t, 3, torch::RestrictPtrTraits>`
+#: `const torch::PackedTensorAccessor32<scalar_t, 3, torch::RestrictPtrTraits>`, `THCDeviceTensor<float, 4>`
 _ACCESSOR = re.compile(
-    r"(?:const\s+)?(?:\w+::)*(?:Generic)?PackedTensorAccessor(?:32|64)?\s*<"
+    r"(?:const\s+)?(?:\w+::)*(?:(?:Generic)?PackedTensorAccessor(?:32|64)?|(?:THC)?DeviceTensor)\s*<"
     r"(?P<element>[\w\s:]+),\s*(?P<dimensions>[1-8])\s*[,>].*"
 )
+#: `const PtrStepSz<uchar>`
+_PITCHED = re.compile(r"(?:const\s+)?(?:\w+::)*PtrStep(?:Sz)?\s*<(?P<element>[\w\s:]+)>")
 _EXTENT = re.compile(r"\[([^\]]+)\]")
 
 
