@@ -101,13 +101,13 @@ def _unknown_weight(view: KernelView, line: int) -> list[str]:
     unknown = not loops or any(x.trips is None for x in loops.values())
     if depths and max(depths) < max(view.sass.flow.depths) and unknown:
         found.append("the trip counts of the loops")
-    taken = next((at for at, side in _by_data(view) if side.contains_line(line)), None)
+    taken = next((at for at, side in sides_by_data(view) if side.contains_line(line)), None)
     if taken is not None:
         found.append(f"how often the branch of line {taken} is taken")
     return found
 
 
-def _by_data(view: KernelView) -> Iterable[tuple[int, Span]]:
+def sides_by_data(view: KernelView) -> Iterable[tuple[int, Span]]:
     """Line of the test and span of what data of each lane decides: sides of a branch, and what a test in a loop
     guards."""
     for branch in data_branches(view.tree, view.kernel):

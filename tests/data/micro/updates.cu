@@ -71,3 +71,16 @@ __global__ void deposits(double *charge, const int *cell, const double *x, int c
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < count) add_by_swaps(&charge[cell[i]], x[i]);
 }
+
+/// Updates in a loop behind a test of data: who passes it does them all.
+__global__ void splat_inside(float *features, const int *cell, const float *weight, int count, int channels)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    int c = cell[i];
+    if (c < 0) return;
+    float w = weight[i];
+    if (w > 0.0f) {
+        for (int k = 0; k < channels; ++k) atomicAdd(&features[c * channels + k], w);  // expect: scattered-atomics
+    }
+}

@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from warplens_tools.cuda.facts.atomics import atomics
+from warplens_tools.cuda.facts.atomics import Atomic, atomics
 from warplens_tools.finding import Finding, count
 from warplens_tools.lazily import cached_property
 from warplens_tools.machine.atomics import slices_at_once
@@ -53,6 +53,7 @@ from warplens_tools.micro.common.serial import judge_global_atomics
 from warplens_tools.sass.adjacent import neighbours
 from warplens_tools.sass.pipes import GLOBAL_ATOMICS
 from warplens_tools.sass.registers import place_registers, registers_of
+from warplens_tools.settle import sides_by_data
 
 #: Atomics of a thread from which they are many outside loops too.
 MANY = 4
@@ -152,7 +153,7 @@ class ScatteredAtomics(MicroTool):
         sass, retried = self.sass, self._retried
         told = {c.atomic.span.line for c in self.view.contention.atomics.in_global}
         every = atomics(self.view.tree, self.view.kernel, self.view.dim3)
-        few = {a.span.line for a in every if a.leader or a.guarded}
+        few = {a.span.line for a in every if a.leader or (a.guarded and not self._loops_behind_tests(a))}
         part = {p.index for p in sass.patterns if p.part}
         return [
             i
@@ -162,6 +163,13 @@ class ScatteredAtomics(MicroTool):
             and i not in part
             and not any(sass.table.passes(sass.instructions[i], line) for line in told | few)
         ]
+
+    def _loops_behind_tests(self, atomic: Atomic) -> bool:
+        """Whether the tests of data before an atomic stand outside its loop: who comes there does one each time."""
+        loop = atomic.loops[-1].span if atomic.loops else None
+        sides = sides_by_data(self.view)
+        within = (at for at, side in sides if side.contains_line(atomic.span.line))
+        return loop is not None and not any(loop.contains_line(at) for at in within)
 
     def _together(self, found: Sequence[int]) -> int:
         """Most of them that no branch or predicate parts: of several sides a thread takes one."""
