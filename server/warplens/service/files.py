@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import itertools
 import os
 import re
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ import msgspec
 
 from warplens.service.report import Skipped
 from warplens_tools.errors import InputError
+from warplens_tools.toolchain.compile_commands import find_command
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -71,8 +73,8 @@ def has_kernel(path: Path) -> bool:
 
 
 def find(paths: Sequence[Path], exclude: Sequence[str]) -> Found:
-    """Files named by `paths`: a source file stands for itself, a folder for its `.cu` and `.cuh` and for headers
-    that hold kernels.
+    """Files named by `paths`: a source file stands for itself, a folder for its `.cu` and `.cuh`, for headers
+    that hold kernels, and for C and C++ sources with kernels that are built as CUDA.
 
     Folders whose name begins with a dot, what a `.gitignore` leaves out, and what `exclude` names are not
     searched. Symbolic links are followed to files; a folder is visited once, so loops end, and a file that
@@ -161,7 +163,11 @@ class _Search:
     def _is_sought(self, path: Path) -> bool:
         if self._every:
             return path.suffix in NAMED_SUFFIXES
-        return path.suffix in SUFFIXES or (path.suffix in HEADER_SUFFIXES and has_kernel(path))
+        if path.suffix in SUFFIXES:
+            return True
+        if path.suffix in HEADER_SUFFIXES:
+            return has_kernel(path)
+        return path.suffix in NAMED_SUFFIXES and has_kernel(path) and _is_built_as_cuda(path)
 
     def _kind(self, path: Path, entry: os.DirEntry[str]) -> Literal["folder", "file", "neither"]:
         """What a name leads to; a link that leads round in a circle, or where nobody may look, is skipped."""
@@ -181,6 +187,20 @@ class _Search:
         else:
             return True
         return False
+
+
+def _is_built_as_cuda(path: Path) -> bool:
+    """Whether a C or C++ source is CUDA by its name (`scan.cu.cc`) or by the command that builds it (`-x cu`)."""
+    if ".cu" in path.suffixes:
+        return True
+    try:
+        command = find_command(path)
+    except InputError:
+        return False  # Whoever checks a file of that folder is told.
+    words = command.words if command is not None else ()
+    return any(pair in (("-x", "cu"), ("-x", "cuda")) for pair in itertools.pairwise(words)) or bool(
+        {"-xcu", "-xcuda", "--x=cu", "-x=cu"} & set(words)
+    )
 
 
 #: Folders with the rules that their `.gitignore` gives for what is below, outermost first.

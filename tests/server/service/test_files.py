@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from pathlib import Path
@@ -71,6 +72,22 @@ def test_headers_with_kernels_belong_to_a_folder_and_to_the_units_that_include_t
     (found,) = header.kernels
     assert (found.name, found.launched_in) == ("k", (f"{tmp_path / 'src/main.cu'}:2",))
     assert service.check_text(tmp_path / "k.h", files["k.h"]).kernels == header.kernels
+
+
+def test_sources_that_are_built_as_cuda_belong_to_a_folder(tmp_path: Path) -> None:
+    kernel = "__global__ void k(float *x, int n) { x[threadIdx.x] = n; }\n"
+    for name in ("scan.cu.cc", "built.c", "for_another_card.cpp", "unlisted.c"):
+        (tmp_path / name).write_text(kernel)
+    (tmp_path / "host.cu.cc").write_text("int main() { return 0; }\n")
+    commands = {
+        "built.c": ["nvcc", "-x", "cu", "-c", "built.c"],
+        "for_another_card.cpp": ["hipcc", "-c", "x.cpp"],
+    }
+    listed = [
+        {"file": name, "directory": str(tmp_path), "arguments": words} for name, words in commands.items()
+    ]
+    (tmp_path / "compile_commands.json").write_text(json.dumps(listed))
+    assert find([tmp_path], ()).files == (tmp_path / "built.c", tmp_path / "scan.cu.cc")
 
 
 @pytest.mark.compiler
