@@ -148,8 +148,8 @@ class ScatteredAtomics(MicroTool):
     @cached_property
     def _scattered(self) -> list[int]:
         """Indices of the atomics that most lanes do, and that are neither another tool's nor a wait for a lock."""
-        if not self.sass:
-            return []
+        if not self.sass.where(lambda x: x.opcode in GLOBAL_ATOMICS):
+            return []  # Following addresses takes longer than all else here.
         sass, retried = self.sass, self._retried
         told = {c.atomic.span.line for c in self.view.contention.atomics.in_global}
         every = atomics(self.view.tree, self.view.kernel, self.view.dim3)

@@ -107,6 +107,8 @@ class TableLookups(MicroTool):
     @cached_property
     def lookups(self) -> list[int]:
         """Indices of the loads from shared memory at places that data chooses."""
+        if len(self.sass.where(lambda x: x.opcode == "LDS")) < MANY:
+            return []  # Following addresses takes longer than all else here.
         rare, flowing = self.sass.flow.rare, gathering(self.sass.instructions, by_tests=True)
         return [
             p.index
