@@ -175,3 +175,52 @@ def test_launches_that_give_a_template_other_sizes_are_left_alone() -> None:
     )
     text = rewritten("index-into-axes", program(DEPTHWISE, both))[1]
     assert "constant size" in rewritten("halo-tile", text)[0].refused
+
+
+SOBEL = """
+__global__ void edges(const unsigned char* in, unsigned char* out, int w, int h) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < w && y < h) {
+    int gx = 0;
+    const int kx[3][3] = {{-1, 0, 1}, {-2, 0, 2}, {-1, 0, 1}};
+    for (int dy = -1; dy <= 1; ++dy)
+      for (int dx = -1; dx <= 1; ++dx)
+        gx += kx[dy + 1][dx + 1] * in[min(max(y + dy, 0), h - 1) * w + min(max(x + dx, 0), w - 1)];
+    out[y * w + x] = min(abs(gx), 255);
+  }
+}
+void run(unsigned char* p, unsigned char* q, int w, int h) {
+  dim3 b(16, 16), g((w + 15) / 16, (h + 15) / 16);
+  edges<<<g, b>>>(p, q, w, h);
+}
+"""
+FIR = """
+#define TAPS 17
+__global__ void fir(const float* weights, const float* in, float* out, unsigned int n) {
+  unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  float sum = 0.0f;
+  for (int k = 0; k < TAPS; ++k) {
+    int at = (int)i - k;
+    if (at >= 0) sum += weights[k] * in[at];
+  }
+  out[i] = sum;
+}
+void run(float* f, float* p, float* q, int n) { fir<<<(n + 127) / 128, 128>>>(f, p, q, n); }
+"""
+FIR_MAIN = "  int n = atoi(argv[1]); Device<float> f(17), x(n), y(n, 2); run(f, x, y, n); y.show();"
+SOBEL_MAIN = WH + "  Device<unsigned char> s(w * h), d(w * h, 2); run(s, d, w, h); d.show();\n"
+
+
+def test_weights_of_the_threads_own_stand_inside() -> None:
+    holds("halo-tile", program(SOBEL, SOBEL_MAIN), (45, 37))
+
+
+def test_an_unsigned_number_is_signed_in_the_halo() -> None:
+    after = holds("halo-tile", program(FIR, FIR_MAIN), (700,), (9,), relative=1e-5, absolute=1e-5)
+    assert "int i = i0 + t - 16;" in after and "tileIn" in after  # of two arrays, the one that is a window
+    compared = (
+        FIR.replace("int at = (int)i - k;", "").replace("at >= 0", "i >= k").replace("in[at]", "in[i - k]")
+    )
+    assert not rewritten("halo-tile", program(compared, FIR_MAIN))[0].edits

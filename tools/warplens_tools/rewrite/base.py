@@ -73,13 +73,29 @@ def always(code: str) -> float:
 
 def along_one_axis(code: str) -> float:
     """What a rewrite that gives an output to several threads is worth: little where outputs lie in a plane, by two
-    axes or by one number that is divided, for there are enough of them, and neighbours share operands already.
+    axes or by one number that is divided, or walk windows, for there are enough of them, and neighbours share operands
+    already.
     """
     if _PLANE.search(code):
         return 0.1
     number = _NUMBER.search(code)
+    if slides(code) < 1.0:
+        return 0.1
     divided = number is not None and re.search(rf"\b{number[1]}\b\s*[/%]", code[number.end() :])
     return 0.1 if divided and _nests(code) < _PASSES and not _stores_along(code) else 1.0
+
+
+def slides(code: str) -> float:
+    """What sharing out a thread's loop is worth: little where it walks a window around the thread's own number, for
+    neighbours walk nearly the same, side by side, and there are as many of them as elements.
+    """
+    number = _NUMBER.search(code)
+    if number is None:
+        return 1.0
+    own, rest = number[1], code[number.end() :]
+    counters = "|".join(map(re.escape, set(_COUNTER.findall(rest)))) or "$"
+    beside = rf"\b{own}\s*[-+]\s*(?:{counters})\b|(?<![*/%\w.])(?<![*/%] )\b(?:{counters})\s*\+\s*{own}\b(?!\s*[*/%])"
+    return 0.1 if re.search(rf"{beside}|\b{own}\s*-\s*[A-Za-z_]", rest) else 1.0
 
 
 def of_single_outputs(code: str) -> float:
@@ -103,11 +119,11 @@ def along_narrow_rows(code: str) -> float:
 
 def in_a_plane(code: str) -> float:
     """What several outputs a thread are worth: little on a line, where there are seldom threads to spare, unless there
-    are many lines.
+    are many lines, or outputs whose windows overlap.
     """
     if _PLANE.search(code):
         return 1.0
-    return 0.6 if _LINES.search(code) else 0.2
+    return 0.6 if _LINES.search(code) or slides(code) < 1.0 else 0.2
 
 
 def _nests(code: str) -> int:

@@ -85,7 +85,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type, type_bytes
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.declared import Declared, declared_in
+from warplens_tools.rewrite.common.declared import Declared, unqualified
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
 from warplens_tools.rewrite.common.reading import (
@@ -100,6 +100,7 @@ from warplens_tools.rewrite.common.reading import (
 )
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.style import Style, indented, zero
+from warplens_tools.rewrite.common.window_places import conditions_of, locals_of
 from warplens_tools.rewrite.common.windows import Access, padded, read_window, without
 from warplens_tools.text import TextEdit
 
@@ -122,12 +123,17 @@ def _apply(view: View, target: Target) -> RewriteResult:
         raise Refused("its outputs are not numbered along limited axes of the launch")
     if any(n.type == "return_statement" for w in outputs.work for n in walk(w)):
         raise Refused("threads return early")
-    nodes = _read(view, outputs, target)
-    return _Writer(view, outputs, launches, read_window(view, nodes, len(outputs.axes))).result()
+    refused = Refused("it reads nothing but what it writes")
+    for nodes in _read(view, outputs, target):
+        try:
+            return _Writer(view, outputs, launches, read_window(view, nodes, len(outputs.axes))).result()
+        except Refused as why:
+            refused = why
+    raise refused
 
 
-def _read(view: View, outputs: Outputs, target: Target) -> list[Node]:
-    """The accesses of the array that is read most often around the output."""
+def _read(view: View, outputs: Outputs, target: Target) -> list[list[Node]]:
+    """The accesses of each array around the output, those of the one that is read most often first."""
     inside = [*outputs.work, *(d.value for d in outputs.declared if d.value is not None)]
     stored = {view.array(s) for n in outputs.work for s in stores(view, n)}
     if any(name.startswith("atomic") for n in outputs.work for name, _ in calls(n, view)):
@@ -139,10 +145,14 @@ def _read(view: View, outputs: Outputs, target: Target) -> list[Node]:
             found.setdefault(name, []).append(node)
     if not found:
         raise Refused("it reads nothing but what it writes")
-    most = max(found.values(), key=lambda nodes: sum(1 + 8 * _depth(view, n) for n in nodes))
-    if not all(view.is_plain_enough(n) and n.type == "subscript_expression" for n in most):
+    plain = [
+        nodes
+        for nodes in found.values()
+        if all(view.is_plain_enough(n) and n.type == "subscript_expression" for n in nodes)
+    ]
+    if not plain:
         raise Refused("a macro writes what would have to change")
-    return most
+    return sorted(plain, key=lambda nodes: -sum(1 + 8 * _depth(view, n) for n in nodes))
 
 
 def _depth(view: View, node: Node) -> int:
@@ -192,9 +202,22 @@ class _Writer:
             raise Refused("the window is too small to be worth a tile")
         if not 0 < total <= _STATIC_BYTES:
             raise Refused("the block or the type is not known, or the tile does not fit into shared memory")
+
+    def _signed_type(self, axis: Axis, low: int) -> str:
+        """The type of an axis whose halo begins below zero."""
+        known = integer_type(axis.type)
+        if low >= 0 or known is None or known.signed:
+            return axis.type
+        return "long long" if (type_bytes(unqualified(axis.type)) or 8) > 4 else "int"
+
+    def _check_signs(self, needed: frozenset[str], kept: list[Declared]) -> None:
+        """That what an unsigned number comes to in the halo is negative there, as it is for an output inside."""
         for axis, (low, _) in zip(self.outputs.axes, self.ranges, strict=True):
-            known = integer_type(axis.type)
-            if low < 0 and known is not None and not known.signed:
+            if self._signed_type(axis, low) == axis.type:
+                continue
+            made = [d for d in kept if d.value is not None and axis.name in self.view.names(d.value)]
+            signed = all((known := integer_type(d.type)) is not None and known.signed for d in made)
+            if axis.name in needed or not signed:
                 raise Refused("an unsigned number would have to be negative in the halo")
 
     def result(self) -> RewriteResult:
@@ -260,14 +283,19 @@ class _Writer:
         for axis, first, place, (low, high) in zip(
             outputs.axes, self.first, places, self.ranges, strict=True
         ):
-            lines.append(f"{axis.type} {axis.name} = {first} + {place}{_signed(low)};")
+            lines.append(f"{self._signed_type(axis, low)} {axis.name} = {first} + {place}{_signed(low)};")
             tests += self._bounds(axis, low, high)
-        names, conditions = self._conditions(reference.node)
+        names, conditions = conditions_of(view, outputs.work, reference.node)
         for loop, _ in reference.loops:
             value = loop.first.value if loop.first is not None else 0
             lines.append(f"int {loop.variable} = {value};")
         needed = view.names(reference.node) | names
-        lines += self._locals(reference.node, needed, uniform)
+        own = [d for d in outputs.declared if d not in uniform]
+        kept = locals_of(view, outputs.work, own, reference.node, needed)
+        self._check_signs(needed, kept)
+        lines += [
+            f"{d.type} {d.stars}{d.name} = {view.written(d.value)};" for d in kept if d.value is not None
+        ]
         tests += conditions
         place = "".join(f"[{p}]" for p in reversed(places))
         loaded, element, test = f"{self.tile}{place}", view.written(reference.node), " && ".join(tests)
@@ -282,7 +310,8 @@ class _Writer:
 
     def _bounds(self, axis: Axis, low: int, high: int) -> list[str]:
         """Where the windows of outputs that there are reach to."""
-        found = [f"{axis.name} < {axis.limit}{_signed(high)}"]
+        kind, limit = self._signed_type(axis, low), f"{axis.limit}{_signed(high)}"
+        found = [f"{axis.name} < {limit if kind == axis.type else f'({kind})({limit})'}"]
         for other in self.outputs.others:
             lower = _LOWER.fullmatch(other.strip())
             if lower is None:
@@ -291,54 +320,6 @@ class _Writer:
                 least = int(lower[3]) + (lower[2] == ">") + low
                 found.append(f"{axis.name} >= {least}")
         return found
-
-    def _conditions(self, node: Node) -> tuple[frozenset[str], list[str]]:
-        """What must hold for an access to be made, inside the work, and the names in that."""
-        view = self.view
-        tests: list[str] = []
-        names: frozenset[str] = frozenset()
-        child, outer = node, node.parent
-        tops = {w.id for w in self.outputs.work}
-        while outer is not None and child.id not in tops:
-            if outer.type == "compound_statement":
-                for before in statements(outer):
-                    if before.start_byte >= child.start_byte:
-                        break
-                    if before.type == "if_statement" and "continue" in view.code(before):
-                        condition = field(before, "condition")
-                        tests.append(f"!{view.written(condition)}")
-                        names |= view.names(condition)
-            if outer.type == "if_statement" and field(outer, "condition").id != child.id:
-                condition = field(outer, "condition")
-                is_else = field(outer, "consequence").id != child.id
-                tests.append(f"{'!' if is_else else ''}{view.written(condition)}")
-                names |= view.names(condition)
-            if outer.type == "conditional_expression" and field(outer, "condition").id != child.id:
-                condition = field(outer, "condition")
-                is_else = field(outer, "consequence").id != child.id
-                tests.append(f"{'!' if is_else else ''}({view.written(condition)})")
-                names |= view.names(condition)
-            child, outer = outer, outer.parent
-        return names, tests[::-1]
-
-    def _locals(self, node: Node, needed: frozenset[str], uniform: list[Declared]) -> list[str]:
-        """The integers that the access and its conditions are worked out from."""
-        view = self.view
-        every = [d for d in self.outputs.declared if d not in uniform]
-        for statement in (n for w in self.outputs.work for n in walk(w) if n.type == "declaration"):
-            outer = statement.parent
-            if (
-                outer is not None
-                and outer.start_byte <= node.start_byte < outer.end_byte
-                and outer.type != "for_statement"
-            ):
-                every += declared_in(view, statement)
-        kept, names = list[str](), set(needed)
-        for one in reversed(every):
-            if one.name in names and one.value is not None and one.is_index:
-                kept.append(f"{one.type} {one.stars}{one.name} = {view.written(one.value)};")
-                names |= view.names(one.value)
-        return kept[::-1]
 
     # the work
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel's calls, loops and pointers in the forms that rewrites read."""
+"""A kernel's calls, loops, pointers and windows in the forms that rewrites read."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from collections.abc import Callable
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
+from warplens_tools.rewrite.common.normal_bounds import clamped
 from warplens_tools.rewrite.common.normal_calls import written_out
 from warplens_tools.rewrite.common.normal_counters import declared_by_loops
 from warplens_tools.rewrite.common.normal_loops import normalised
 from warplens_tools.rewrite.common.normal_pointers import still
+from warplens_tools.rewrite.common.normal_windows import centred
 from warplens_tools.text import SourceText, TextEdit
 
 #: Calls that are written out, and pointers that are set still, one after the other.
@@ -37,7 +39,8 @@ def _plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
         if mine is None or mine.broken:
             return None
     now = normalised(now, parse_tree(now), mine) or now
-    now = _repeated(still, now, path, kernel)
+    for form in (still, clamped, centred):
+        now = _repeated(form, now, path, kernel)
     return now if now is not text else None
 
 

@@ -134,7 +134,7 @@ def _head(view: View, site: LaunchSite | None) -> _Head:
     rest = statements(view.body)
     while rest:
         first = rest[0]
-        if first.type == "declaration" and not _counts(view, first):
+        if first.type == "declaration" and not _counts(view, first) and not _is_array(view, first):
             head.declared += declared_in(view, first)
             rest = rest[1:]
             continue
@@ -162,6 +162,14 @@ def _head(view: View, site: LaunchSite | None) -> _Head:
 def _counts(view: View, declaration: Node) -> bool:
     """Whether what it declares is counted in memory: `int at = atomicAdd(count, 1);` is done once, where it stands."""
     return any(ATOMIC.fullmatch(name.split("<")[0]) for name, _ in calls(declaration, view))
+
+
+def _is_array(view: View, declaration: Node) -> bool:
+    """Whether it declares an array of the thread's own, as the weights of a filter: a part of the work."""
+    declarators = declaration.children_by_field_name("declarator")
+    inner = [d.child_by_field_name("declarator") if d.type == "init_declarator" else d for d in declarators]
+    own = not re.search(r"\b__shared__\b", view.code(declaration))
+    return own and any(d is not None and d.type == "array_declarator" for d in inner)
 
 
 def _strided(view: View, loop: Node, site: LaunchSite) -> list[Declared] | None:
