@@ -241,7 +241,7 @@ class _Confirming:
         place = msgspec.structs.replace(self._opened.place, timed=False)
         with self._alone("all inputs"):
             heard = self._alone_at(place, thorough=True)
-        self._unknown += not_compared(heard, fresh)
+        self._unknown += [*not_compared(heard, fresh), *place.unseen()]
         return heard
 
     def _rebuilt(self, task: Task) -> Rebuilt:

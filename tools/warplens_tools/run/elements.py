@@ -89,15 +89,20 @@ def pointed_to(index: int, text: str, records: Mapping[str, Record]) -> JobParam
 
 
 def probed_parameters(
-    demangled: str, source: Sequence[Parameter] = (), records: Mapping[str, Record] | None = None
+    demangled: str,
+    source: Sequence[Parameter] = (),
+    records: Mapping[str, Record] | None = None,
+    scratch: Collection[int] = (),
 ) -> tuple[JobParameter, ...]:
     """The parameters that the probe varies: pointers by what they lead to, and numbers and structures passed by value.
 
     `records` are the structures that the source defines, by name. Of all other structures the probe is told nothing.
+    What a launch leaves behind those of `scratch` only its own blocks read.
     """
     by_value = (_by_value(index, text, records or {}) for index, text in enumerate(_types(demangled, source)))
+    pointers = pointer_parameters(demangled, source, records or {})
     return (
-        *pointer_parameters(demangled, source, records or {}),
+        *(msgspec.structs.replace(p, scratch=p.index in scratch) for p in pointers),
         *(found for found in by_value if found is not None),
     )
 

@@ -201,7 +201,12 @@ class FurtherJudge:
             shapes[0].mangled,
             jobs[next(iter(jobs))],
             launches=sum(shape.runs for shape in shapes),
-            parameters=probed_parameters(compiled.demangled, parameters, place.records),
+            parameters=probed_parameters(
+                compiled.demangled,
+                parameters,
+                place.records,
+                place.scratch.get(compiled.qualified_name, ()),
+            ),
             geometries=pairs,
         )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the source says of the types of a program's data: structures, variables, pointers that may be null."""
+"""What the source says of a program's data: structures, variables, pointers that may be null, and what nobody reads."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from warplens.measure.build.unit import Unit
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_apart, parse_tree
 from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.cuda.values.layouts import Record
@@ -15,6 +16,9 @@ from warplens_tools.run.elements import optional_names
 from warplens_tools.run.probe.job import JobParameter
 from warplens_tools.run.variables import variable_parameters
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.symbols import unit_free_name
+from warplens_tools.tunable.scratch import unseen_after
+from warplens_tools.tunable.source import File
 
 #: Headers are read as far as they are the user's: so many, none larger.
 _MOST_HEADERS, _MOST_BYTES = 40, 200_000
@@ -47,6 +51,23 @@ def source_types(
                 twice.add(name)
     records = {name: record for name, record in records.items() if name not in twice}
     return SourceTypes(records, variable_parameters(trees, variables, records), optional_names(text.text))
+
+
+def scratch_of(file: File, unit: Unit) -> dict[str, frozenset[int]]:
+    """By kernel the parameters behind which blocks of one launch leave each other what nobody else sees.
+
+    The host side hands the memory to no other kernel and reads none of it, and by the PTX the kernel writes and reads
+    there, with a fence between what its blocks see of one another.
+    """
+    found: dict[str, frozenset[int]] = {}
+    for kernel in unit.evidence.kernels:
+        known, name = unit.between.get(unit_free_name(kernel.mangled)), kernel.qualified_name
+        if known is None or not known.fenced:
+            found[name] = frozenset()
+            continue
+        handed_on = frozenset(map(int, known.read & known.written))
+        found[name] = found.get(name, handed_on) & handed_on
+    return {name: kept for name, both in found.items() if both and (kept := both & unseen_after(file, name))}
 
 
 def _headers(source: Path, dependencies: Sequence[str]) -> Iterator[SourceTree]:

@@ -20,6 +20,7 @@ from warplens.measure.kernel.target import Target
 from warplens_tools.cuda.model import Parameter
 from warplens_tools.cuda.values import layouts
 from warplens_tools.errors import InputError, TimeLimitError
+from warplens_tools.evidence import Unknown
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.elements import probed_parameters, with_optional
 from warplens_tools.run.probe.job import Job, JobCandidate, JobParameter, Shape, Variant
@@ -87,12 +88,24 @@ class VisitSpec(msgspec.Struct, frozen=True):
     #: An instantiation that the program launches nowhere, and the cubin that holds it: visited in the launched one's
     #: place, with its arguments.
     instead: tuple[str, str] = ("", "")
+    #: By kernel the parameters behind which no other one, and no host code, sees what a launch of it leaves.
+    scratch: dict[str, frozenset[int]] = {}
     #: The kernel's grid by the integers that host code passes; () where that is not known.
     rule: tuple[str, ...] = ()
     #: Whether host code chooses the length of its blocks as it runs.
     any_block: bool = False
     #: The unit's PTX, which says what the kernel compares its inputs with.
     ptx: str = ""
+
+    def unseen(self) -> list[Unknown]:
+        """What launches leave where only their own blocks read."""
+        places = sorted(self.scratch.get(self.target.compiled.qualified_name, ()))
+        named = [self.parameters[i].name if i < len(self.parameters) else str(i + 1) for i in places]
+        why = "nothing but blocks of the same launch reads it, by the program's text"
+        return [
+            Unknown(f"what a launch leaves behind {name}, if it is a few numbers a block", why)
+            for name in named
+        ]
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -301,7 +314,12 @@ class Visits:
             launch=min(shape.visitable - 1, self.asks.launch),
             seed=random.SystemRandom().getrandbits(48),
             parameters=with_optional(
-                probed_parameters(place.target.compiled.demangled, place.parameters, place.records),
+                probed_parameters(
+                    place.target.compiled.demangled,
+                    place.parameters,
+                    place.records,
+                    place.scratch.get(place.target.compiled.qualified_name, ()),
+                ),
                 place.parameters,
                 place.optional,
                 asked.optional,

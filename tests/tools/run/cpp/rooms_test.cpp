@@ -90,6 +90,35 @@ void leaves_another(const Given8& g) {
     left = 2;
 }
 
+// Nothing asked for is written before all that was.
+void before_all(const Given8& g) {
+    each(g);
+    if (g.mode == 0) g.out[-1] = g.in[0];
+}
+
+// Blocks leave what they have added up for one another, each of a stretch of its own or of every so many.
+template <bool strided>
+void shares(const Given8& g) {
+    for (int b = 0; b < kTaps; ++b) {
+        float sum = 0;
+        for (int i = 0; i < g.length; ++i)
+            if ((strided ? i % kTaps : i / (g.length / kTaps)) == b) sum += std::fabs(g.in[i]);
+        const_cast<float*>(g.taps)[b] = sum;
+    }
+    float all = 0;
+    for (int b = 0; b < kTaps; ++b) all += g.taps[b];
+    for (int i = 0; i < g.length; ++i) g.out[i] = g.in[i] / all;
+}
+void shares_of_most(const Given8& g) {
+    shares<true>(g);
+    for (int i = 0; i < g.length; ++i) g.out[i] *= 1.01f;
+}
+void written_there(Job& asked) { asked.parameters[1].constant = false; }
+void unseen(Job& asked) {
+    written_there(asked);
+    asked.parameters[1].scratch = true;
+}
+
 class Device {
    public:
     Device() : in_(6 * kLength), taps_(kTaps), out_(6 * kLength) {
@@ -337,6 +366,11 @@ int main() {
     mistakes += judged("pitched", pitched, false, {{"itself", pitched, true}, {"rows in another order", pitched_back, true}}, 4, true);
     for (const bool beside : {true, false})
         mistakes += judged("two conditions", bounded, false, {{"itself", bounded, true}, {"no bound where there are no fours", bounded_where_fours, !beside}}, 4, false, beside ? both : apart);
+    mistakes += judged("before the buffer", before_all, false, {{"itself", before_all, true}, {"what writes nothing there", each, true}}, 4, true);
+    // parts that only the launch itself reads
+    mistakes += judged("parts", shares<false>, true, {{"itself", shares<false>, true}, {"other parts", shares<true>, false}}, 1, false, written_there);
+    mistakes += judged("parts for nobody else", shares<false>, true,
+                       {{"itself", shares<false>, true}, {"other parts", shares<true>, true}, {"other shares", shares_of_most, false}}, 1, false, unseen);
     // where the card has hardly any memory left copies are smaller, and still larger than the program's
     fake::free_memory = (1ull << 30) + (64u << 20) + 1600000;
     mistakes += judged("little room", filter, false, {{"itself", filter, true}, {"three rows", with([](Given8& g) { g.rows = std::min(g.rows, 3); }), false},

@@ -3,6 +3,7 @@
 #include "oracle.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <map>
 
@@ -35,6 +36,17 @@ CUdeviceptr Oracle::copied_elsewhere(const Block& block, CUdeviceptr lead) {
     check(cuMemsetD8Async(there, kAround, all, stream_), "filling what is around a copy");
     check(cuMemcpyDtoDAsync(there + around, block.at, block.bytes, stream_), "copying a block");
     return there + around;
+}
+
+// Before what a pointer leads to there is room in larger copies alone: whoever writes there has left the program's memory,
+// and says nothing. Of the case that `capture` has just looked at.
+bool Oracle::stays_behind_fronts(const Case& c) const {
+    for (std::size_t k = 0; k < stretches_.size(); ++k) {
+        const Stretch& s = stretches_[k];
+        const std::size_t front = memory_.blocks[s.block].front, before = front - std::min(front, s.offset);
+        if (before && !s.stride && !before_[k].empty() && std::memcmp(before_[k].data(), c.expected[k].bytes.data(), std::min(before, s.held()))) return false;
+    }
+    return true;
 }
 
 // Whether the results rest on memory that the launch was given alone: the same comes of copies that lie elsewhere, with

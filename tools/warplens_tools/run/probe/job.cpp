@@ -45,6 +45,7 @@ Parameter read_parameter(std::istringstream& line) {
         p.table = p.table || more == "table";
         p.scalar = p.scalar || more == "scalar";
         p.optional = p.optional || more == "optional";
+        p.scratch = p.scratch || more == "scratch";
         if (more == "wide") line >> p.width;
         if (more == "whole") line >> p.whole;
         if (more == "structure") read_fields(line, p);

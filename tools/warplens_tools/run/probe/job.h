@@ -36,6 +36,7 @@ struct Parameter {
     std::size_t stride = 0;            // bytes of a structure that the source defines; 0: of no such
     std::size_t whole = 0;             // bytes of one element as it is declared, of all of a float4; 0: not known
     std::vector<Field> fields = {};
+    bool scratch = false;              // what a launch leaves there only its own blocks read
 };
 
 // An input move: every float input x becomes x * scale * (1 + noise * r), r uniform in [-1, 1]; with a scale of 0

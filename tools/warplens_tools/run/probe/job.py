@@ -58,6 +58,8 @@ class JobParameter(msgspec.Struct, frozen=True):
     fields: tuple[JobField, ...] = ()
     #: Bytes of an element of several numbers, which belong together; 0 for single numbers.
     whole: int = 0
+    #: What a launch leaves there only its own blocks read.
+    scratch: bool = False
 
 
 #: Of integers: their buffers' values `redrawn` or `permuted`, some 0 or 1 (`flags`), nearly all one value (`skewed`),
@@ -312,6 +314,7 @@ def _parameter(p: JobParameter) -> str:
     words += ["table"] if p.table else []
     words += ["scalar"] if p.scalar else []
     words += ["optional"] if p.optional else []
+    words += ["scratch"] if p.scratch else []
     words += ["wide", str(p.width)] if p.width else []
     words += ["whole", str(p.whole)] if p.whole else []
     words += ["structure", str(p.size), str(len(p.fields))] if p.fields else []

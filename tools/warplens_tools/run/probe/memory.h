@@ -43,6 +43,7 @@ struct Block {
     std::string variable;         // "" for an allocation
     CUdeviceptr at = 0;           // where it is now: a candidate has variables of its own
     std::size_t slack = 0;        // bytes behind its end that belong to nobody and are watched too
+    std::size_t front = 0;        // bytes of a larger copy that lie before what the program has
     std::size_t first_chunk = 0;  // chunks are numbered through all blocks
     std::size_t saved = 0;        // offset of its copy
 

@@ -33,6 +33,7 @@ Oracle::Oracle(const Job& job, const Launch& baseline, Memory& memory, CUstream 
     learn_own();
     find_guarded();
     if (job_.option("poison")) find_pure();
+    find_unseen();
     learn_variants();
 }
 

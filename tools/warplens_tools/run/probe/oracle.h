@@ -78,6 +78,9 @@ class Oracle {
     bool recover();
     // The chunks that runs on the program's own inputs change, which is what a timed launch needs put back.
     const Chunks& timed() const { return timed_; }
+    // Whether nobody sees what a launch leaves behind that parameter: the source says so, and the kernel, too, does
+    // without what lay there.
+    bool forgets(int parameter) const;
     double limit() const { return limit_; }  // seconds one launch of a candidate may take
     // The same where the original, asked again on that case as often as there is time for, does not always give its own
     // results: then it says nothing of whoever was compared. `before` puts the card into the state that it was compared
@@ -91,6 +94,8 @@ class Oracle {
     static constexpr unsigned kFewer = 61;        // a smaller grid is about such a part of it
     // However slow launches are, so many sets of inputs are looked at, the program's own among them.
     static constexpr std::size_t kFewestCases = 3;
+    // Results that are no further off than such a part of them may be so by rounding.
+    static constexpr double kNear = 0.1;
     // Whether less than that share of the time for learning is spent.
     bool affords(double share) const { return now() - started_ < share * budget_; }
     void stage(const std::string& name) { results_.write(Record("stage").add("name", name).add("seconds", now() - started_)); }
@@ -127,6 +132,7 @@ class Oracle {
     bool keeps_links(const Case& c, const Reader& reader);
     bool keeps_records(const Case& c, const std::vector<std::size_t>& record, const Reader& reader);
     bool stays_inside(const Case& c);
+    bool stays_behind_fronts(const Case& c) const;
     void set_grid(Case& c) const;
     void set_grid_by_rule(Case& c, Launch& launch) const;
     void set_narrower(Case& c) const;
@@ -148,6 +154,7 @@ class Oracle {
     Sight sight(const Case& c) const;
     void keep_initial();
     void find_pure();
+    void find_unseen();
     void add_standing();
     bool poisoned_runs_agree(const std::vector<Bytes>& original, std::vector<bool>& poisoned);
     void learn_variants();
@@ -185,6 +192,7 @@ class Oracle {
     bool lowers_ = false;           // a lower precision is allowed, and there are inputs that it must not change
     bool blind_ = false;            // on every set of inputs rounding alone may change the results wholly
     std::vector<bool> pure_;        // stretches that are only written
+    std::vector<bool> unseen_;      // stretches of which nobody sees what a launch leaves there
     std::size_t pure_bytes_ = 0, changed_bytes_ = 0;
     void** arguments_ = nullptr;    // of the case that was prepared last
     unsigned grid_[3] = {0, 0, 0};  // and its grid

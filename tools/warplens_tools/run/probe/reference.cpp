@@ -18,7 +18,7 @@ constexpr std::size_t kFewSums = 1u << 20;
 // turn, in so many seconds.
 constexpr std::size_t kFewReferred = 16u << 20, kMostReferred = 2;
 constexpr std::uint64_t kFewestParts = 16;
-constexpr double kReferring = 2, kNear = 0.1;
+constexpr double kReferring = 2;
 // Where that time is over, as far off as so many times what the kernel's own inputs showed: both sides err.
 constexpr double kAsFarOff = 2;
 // How often the original is asked again before anybody is called wrong, and for how many seconds.

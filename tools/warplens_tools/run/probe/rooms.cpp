@@ -133,7 +133,7 @@ bool Rooms::copy(const Block& block, std::size_t behind) {
     if (front > whole) check(cuMemsetD8Async(there, 0, front - whole, nullptr), "filling a room");
     copies_.push_back({block.base, there + front, block.bytes});
     Block room;
-    room.base = there, room.bytes = all;
+    room.base = there, room.bytes = all, room.front = front;
     blocks_.push_back(room);
     return true;
 }

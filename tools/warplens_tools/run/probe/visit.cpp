@@ -97,6 +97,7 @@ class Visit {
         room_job_.roomy = rooms_->times();
         room_job_.variants = job_.rooms;
         room_job_.launch = 0;
+        for (Parameter& p : room_job_.parameters) p.scratch = p.scratch && oracle_->forgets(p.index);
         room_job_.options["poison"] = 0;
         room_job_.options["learn_seconds"] *= kRoomShare;
         try {
