@@ -34,6 +34,8 @@ class VectorWriter:
         self.first, self.counter, self.chunk = (_local(style, known, n) for n in ("first", "v", "q"))
         self.parts = {(a.name, a.number): _local(style, known, _part(a.name, a.number)) for a in arrays}
         self.type = unqualified(work.type)
+        #: Elements at the begin that the loop leaves out: vectors begin before them, where rows are aligned.
+        self.skipped = work.begun if work.base == str(work.begun) and 0 < work.begun < count else 0
 
     def loop(self) -> str:
         """The loop over the work's indices."""
@@ -43,20 +45,22 @@ class VectorWriter:
             return f"{head}\n{indented(self.vectors())}\n}}"
         first = work.first if re.fullmatch(r"[\w.]+", work.first) else f"({work.first})"
         step = work.step if re.fullmatch(r"[\w.]+", work.step) else f"({work.step})"
-        base = f"{work.base} + " if work.base else ""
+        base = f"{work.base} + " if work.base and not self.skipped else ""
         head = f"for ({self.type} {self.first} = {base}{self.vector} * {first}; {self.first} < {work.limit}; "
         return f"{head}{self.first} += {self.vector} * {step}) {{\n{indented(self.vectors())}\n}}"
 
     def vectors(self) -> str:
         """The vectors where they fit, else element after element."""
         work = self.work
-        whole = [f"{self.first} + {self.vector} <= {work.limit}"]
+        whole = [f"{self.first} >= {self.skipped}"] if self.skipped else []
+        whole.append(f"{self.first} + {self.vector} <= {work.limit}")
         whole += [
             f"reinterpret_cast<size_t>({self._address(a)}) % {a.chunk(self.count)} == 0" for a in self.arrays
         ]
         tests = " &&\n    ".join([*whole, *self._apart()])
         lines = [f"if ({tests}) {{", indented(self._fast()), "} else {"]
-        head = f"for ({self.type} {work.name} = {self.first}; "
+        begin = f"{self.first} < {self.skipped} ? {self.skipped} : {self.first}" if self.skipped else self.first
+        head = f"for ({self.type} {work.name} = {begin}; "
         head += f"{work.name} < {work.limit} && {work.name} < {self.first} + {self.vector}; ++{work.name}) {{"
         lines.append(indented("\n".join([head, indented(self._element(())), "}"])))
         return "\n".join([*lines, "}"])
