@@ -146,3 +146,39 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_other_loops_are_left_alone(name: str) -> None:
     assert rewritten("widen-loop", REFUSED[name])[0].refused
+
+
+OF_TEMPLATE = """
+template <typename T> __global__ void twice(T* out, const T* in, int n) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x) out[blockIdx.x * n + i] = (T)(2.0f * (float)in[blockIdx.x * n + i]);
+}
+template <typename T> void launch(T* out, const T* in, int rows, int n) { twice<T><<<rows, 128>>>(out, in, n); }
+void run(int n) {
+  half *out, *in;
+  CALL;
+}
+"""
+
+
+@pytest.mark.parametrize("call", ["launch<half>(out, in, 4, n)", "launch(out, in, 4, n)"])
+def test_a_type_is_what_calls_of_the_launching_template_give(call: str) -> None:
+    code = OF_TEMPLATE.replace("CALL", call)
+    after = rewritten("widen-loop", code)[1]
+    assert "kVector = 8;" in after and "alignas(16) T outPart[kVector];" in after
+    other = code + "void also(int n) { float *out, *in; launch<float>(out, in, 4, n); }\n"
+    assert rewritten("widen-loop", other)[0].refused
+
+
+FROM_ONE = """
+__global__ void largest(float* out, const float* in, int n) {
+  float most = in[blockIdx.x * n];
+  for (int i = 1 + threadIdx.x; i < n; i += blockDim.x) most = fmaxf(most, in[blockIdx.x * n + i]);
+  out[blockIdx.x * blockDim.x + threadIdx.x] = most;
+}
+"""
+
+
+def test_vectors_begin_where_rows_do() -> None:
+    after = rewritten("widen-loop", FROM_ONE)[1]
+    assert "int first = kVector * threadIdx.x;" in after and "first >= 1 &&" in after
+    assert "for (int i = first < 1 ? 1 : first; i < n" in after

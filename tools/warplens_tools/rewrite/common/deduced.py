@@ -1,19 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a template's parameters stand for in its launches: types that are left to deduction, and numbers.
 
-`float` of `scale<<<g, b>>>(d_x, n)`, where `d_x` is a `float*`; 5 of `filter<5><<<g, b>>>(…)`.
+`float` of `scale<<<g, b>>>(d_x, n)`, where `d_x` is a `float*`; 5 of `filter<5><<<g, b>>>(…)`; `half` of `scale<T>` in
+a function template that is called as `launch<half>(…)`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, LaunchSite
+from warplens_tools.cuda.syntax.callees import arguments_for
+from warplens_tools.cuda.syntax.declarators import read_parameters
+from warplens_tools.cuda.syntax.functions import read_function
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.constants import constants_of
 
 _TYPE = re.compile(r"\s*(?:(?:const|static)\s+)*((?:unsigned\s+|signed\s+)?(?:long\s+long|[\w:]+))")
+
+#: Function templates that call each other before a type is given up.
+_MOST_CALLS = 4
 
 
 def deduced_type(tree: SourceTree, kernel: Kernel, site: LaunchSite, name: str) -> str:
@@ -27,9 +36,52 @@ def deduced_type(tree: SourceTree, kernel: Kernel, site: LaunchSite, name: str) 
     at, found = tree.text.offset(site.span.line, site.span.column), set[str]()
     for parameter, argument in zip(kernel.parameters, site.arguments, strict=False):
         if parameter.element_type == name and argument.strip().isidentifier():
-            found.add(_declared(tree, argument.strip(), at, pointer=parameter.pointer))
+            written = _declared(tree, argument.strip(), at, pointer=parameter.pointer)
+            found.add(given_type(tree, written, at))
     kind = found.pop() if len(found) == 1 else ""
     return kind if kind not in kernel.template_parameters else ""
+
+
+def given_type(tree: SourceTree, name: str, at: int, calls: int = _MOST_CALLS) -> str:
+    """What a type's name stands for at an offset: of a template's parameter what all calls give it, else itself.
+
+    `calls` is how many templates may pass it on. "" where calls differ or do not tell.
+    """
+    function = tree.function_at(at, at)
+    outer = function.parent if function is not None else None
+    listed = outer.child_by_field_name("parameters") if outer is not None else None
+    if function is None or listed is None or listed.type != "template_parameter_list":
+        return name
+    parameter = next((n for n in listed.named_children if _type_parameter(tree, n) == name), None)
+    if parameter is None:
+        return name
+    explicit = [(tree.code_of(n), n.start_byte) for n in arguments_for(tree, parameter)]
+    types = explicit or list(_passed(tree, function, name))
+    found = {given_type(tree, one, place, calls - 1) for one, place in types} if calls else set()
+    return found.pop() if len(found) == 1 else ""
+
+
+def _type_parameter(tree: SourceTree, node: Node) -> str:
+    """`T` of `typename T`; "" of what is no type."""
+    names = [n for n in node.named_children if n.type == "type_identifier"]
+    return tree.code_of(names[0]) if node.type.endswith("type_parameter_declaration") and names else ""
+
+
+def _passed(tree: SourceTree, function: Node, name: str) -> Iterator[tuple[str, int]]:
+    """The types of the variables that calls of a function template pass for `name*` and `name`, each with its place."""
+    read = read_function(tree, function)
+    listed = read.declarator.child_by_field_name("parameters") if read is not None else None
+    if listed is None:
+        return
+    nodes = [n for n in listed.named_children if n.type.endswith("parameter_declaration")]
+    for node, parameter in zip(nodes, read_parameters(tree, listed), strict=False):
+        if parameter.element_type == name:
+            for passed in arguments_for(tree, node):
+                word, at = tree.code_of(passed), passed.start_byte
+                yield (
+                    (_declared(tree, word, at, pointer=parameter.pointer) if word.isidentifier() else ""),
+                    at,
+                )
 
 
 def _declared(tree: SourceTree, name: str, at: int, *, pointer: bool) -> str:

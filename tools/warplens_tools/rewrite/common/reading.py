@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.model import Kernel, SourceModel
+from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
 from warplens_tools.cuda.syntax.lexical import matching, split_arguments
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree, walk
 from warplens_tools.cuda.values.constants import layouts_of
@@ -19,7 +19,7 @@ from warplens_tools.cuda.values.pointers import Pointer, PointerReader
 from warplens_tools.lazily import cached_property
 from warplens_tools.rewrite.base import Apply, Refused, RewriteResult, Target
 from warplens_tools.rewrite.common import refusal
-from warplens_tools.rewrite.common.deduced import deduced_type, given_numbers
+from warplens_tools.rewrite.common.deduced import deduced_type, given_numbers, given_type
 from warplens_tools.rewrite.common.refusal import expanded_kernel
 from warplens_tools.text import SourceText, Span
 
@@ -60,12 +60,20 @@ def concrete_type(
     place = names.index(plain)
     sites = model.launches_of(kernel)
     given = {
-        s.template_arguments[place]
-        if place < len(s.template_arguments)
-        else deduced_type(file, kernel, s, plain)
+        _given(file, s, place) if place < len(s.template_arguments) else deduced_type(file, kernel, s, plain)
         for s in sites
     }
     return layouts.plain(given.pop()) if len(given) == 1 else ""
+
+
+def _given(file: SourceTree, site: LaunchSite, place: int) -> str:
+    """The type that a launch gives a template, whose function may be a template itself."""
+    written = site.template_arguments[place]
+    return (
+        written
+        if site.path
+        else given_type(file, written, file.text.offset(site.span.line, site.span.column))
+    )
 
 
 class View:

@@ -59,7 +59,9 @@ class VectorWriter:
         ]
         tests = " &&\n    ".join([*whole, *self._apart()])
         lines = [f"if ({tests}) {{", indented(self._fast()), "} else {"]
-        begin = f"{self.first} < {self.skipped} ? {self.skipped} : {self.first}" if self.skipped else self.first
+        begin = (
+            f"{self.first} < {self.skipped} ? {self.skipped} : {self.first}" if self.skipped else self.first
+        )
         head = f"for ({self.type} {work.name} = {begin}; "
         head += f"{work.name} < {work.limit} && {work.name} < {self.first} + {self.vector}; ++{work.name}) {{"
         lines.append(indented("\n".join([head, indented(self._element(())), "}"])))
