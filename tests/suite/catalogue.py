@@ -22,6 +22,8 @@ class Program(msgspec.Struct, frozen=True):
     area: str
     roof: str = ""
     small: tuple[str, ...] = ()
+    #: Whether what compiles it waits for `make test-gpu`.
+    thorough: bool = False
     #: Of the suite.
     folder: str = ""
 

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from tests.host_cuda import HostProgram, same_results
 from tests.suite.catalogue import Program, programs
 
@@ -14,6 +16,14 @@ from warplens_tools.text import SourceText
 
 HERE = Path(__file__).parent
 PROGRAMS = {program.name: program for program in programs()}
+
+
+def _marked(chosen: Iterable[Program]) -> list[ParameterSet]:
+    """Parameters of a test that compiles these."""
+    return [
+        pytest.param(program, id=program.name, marks=pytest.mark.thorough if program.thorough else ())
+        for program in chosen
+    ]
 
 
 def test_the_catalogue_is_what_is_in_the_folder() -> None:
@@ -30,19 +40,14 @@ def test_a_program_has_its_kernel_whole(name: str) -> None:
 
 
 @pytest.mark.compiler
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_is_right_whatever_the_order_of_its_threads(name: str) -> None:
-    program = PROGRAMS[name]
+@pytest.mark.parametrize("program", _marked(PROGRAMS.values()))
+def test_a_program_is_right_whatever_the_order_of_its_threads(program: Program) -> None:
     host = HostProgram(program.path.read_text())
     host.run(*program.small)
     host.run(*program.small, order=3)
 
 
-def _with_cpp_expert() -> list[Program]:
-    return [program for program in PROGRAMS.values() if program.has_cpp_expert]
-
-
 @pytest.mark.compiler
-@pytest.mark.parametrize("program", _with_cpp_expert(), ids=lambda program: program.name)
+@pytest.mark.parametrize("program", _marked(p for p in PROGRAMS.values() if p.has_cpp_expert))
 def test_an_experts_version_says_the_same(program: Program) -> None:
     same_results(program.path.read_text(), program.expert.read_text(), *program.small, relative=1e-3)
