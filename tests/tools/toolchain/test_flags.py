@@ -110,6 +110,13 @@ def test_clang_command_is_converted_and_the_rest_named(unit: Path, tmp_path: Pat
     assert "-fcuda-weird" in flags.messages[0].text
 
 
+def test_a_header_read_first_may_lie_on_the_include_path(unit: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.h").write_text("")
+    words = ["-include", "mine.h", "-include", "thrust/pair.h"]
+    flags = unit_flags(unit, configured=words, root=tmp_path)
+    assert flags.arguments == ("-include", str(tmp_path / "mine.h"), "-include", "thrust/pair.h")
+
+
 def test_configured_flags_resolve_against_the_root(unit: Path, tmp_path: Path) -> None:
     flags = unit_flags(unit, configured=["-Iinclude", "--use_fast_math"], root=tmp_path)
     assert flags.arguments == ("-I", str(tmp_path / "include"), "--use_fast_math")

@@ -38,8 +38,10 @@ _DROP = {
     *("-shared", "--shared", "-g", "--debug", "-pg", "--profile", "-fPIC", "-clean", "--clean-targets"),
 }
 _ARCH_OPTIONS = {"-arch", "--gpu-architecture", "-code", "--gpu-code", "-gencode", "--generate-code"}
+#: Take a header that is read before all else.
+_HEADER_OPTIONS = ("--pre-include", "-include")
 #: Take a path, as the next word or joined; made absolute against the command's folder.
-_PATH_OPTIONS = ("--include-path", "--system-include", "--pre-include", "-isystem", "-include", "-I")
+_PATH_OPTIONS = ("--include-path", "--system-include", "-isystem", "-I", *_HEADER_OPTIONS)
 _KEEP_WITH_VALUE = {
     *("-D", "--define-macro", "-U", "--undefine-macro", "-std", "--std", "-Xcompiler", "--compiler-options"),
     *("-Xptxas", "--ptxas-options", "-Xcicc", "-Xcudafe", "-maxrregcount", "--maxrregcount", "-O"),
@@ -204,9 +206,14 @@ class _Reader:
         for option in _PATH_OPTIONS:
             if word == option or word.startswith(option + "=") or (option == "-I" and word.startswith("-I")):
                 path = value(word[len(option) :].removeprefix("="))
-                self.kept += [option, os.path.normpath(self.directory / path)] if path else []
+                self.kept += [option, self._placed(option, path)] if path else []
                 return True
         return False
+
+    def _placed(self, option: str, path: str) -> str:
+        """A path of the command's folder; a header to read first is looked for there, then where all headers are."""
+        here = os.path.normpath(self.directory / path)
+        return path if option in _HEADER_OPTIONS and not Path(here).exists() else here
 
     def _keep(self, word: str, name: str, joined: str, value: Callable[[str], str]) -> None:
         if name in _KEEP_WITH_VALUE and not joined and word == name:
