@@ -17,11 +17,15 @@ from warplens_tools.errors import WarplensError
 _SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".hh", ".toml", "compile_commands.json")
 #: Seconds of quiet after a change: editors and checkouts write several files.
 _SETTLED = 0.2
+#: Seconds that the observer's threads have to end; they are daemons, and nothing of theirs is lost.
+_PATIENCE = 5.0
 
 
 class _Changes(FileSystemEventHandler):
     def __init__(self) -> None:
-        self.paths: queue.Queue[str] = queue.Queue()
+        # a signal raises in the midst of whatever the main thread does: a `Queue` would keep its lock, and the
+        # observer, which puts, would never end
+        self.paths: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         """Note a changed source or settings file."""
@@ -53,7 +57,7 @@ def watch_files(folders: Sequence[Path], action: Callable[[], int]) -> int:
                     break
     finally:
         observer.stop()
-        observer.join()
+        observer.join(_PATIENCE)
 
 
 def _round(action: Callable[[], int]) -> None:

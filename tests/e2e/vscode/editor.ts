@@ -130,15 +130,37 @@ export class Editor {
     return shown;
   }
 
-  /** Runs a code action at the caret by its title, through the light bulb's menu. */
-  async action(title: string): Promise<void> {
+  /**
+   * Runs a code action at the caret by its title, through the light bulb's menu; where `asks` is given, until the input
+   * of that title is there: on a busy machine a click may take effect after the time it was given.
+   */
+  async action(title: string, asks?: string): Promise<void> {
     const entry = this.page.locator('.action-widget .monaco-list-row', { hasText: title }).first();
+    const input = asks === undefined ? undefined : this.input(asks);
     await until(async () => {
+      if (await input?.isVisible()) return true;
       await this.page.keyboard.press('Control+Period');
       if (!(await did(entry.waitFor({ timeout: 1_000 })))) return undefined;
       await this.screenshot(`light-bulb-${this.options.name}`);
-      return did(entry.click({ timeout: 2_000 }));
+      const clicked = await did(entry.click({ timeout: 2_000 }));
+      return input === undefined ? clicked : did(input.waitFor({ timeout: 5_000 }));
     }, `the action ${title} is offered`);
+  }
+
+  /** The quick input that shows a title. */
+  input(title: string): playwright.Locator {
+    return this.page.locator('.quick-input-widget', { hasText: title });
+  }
+
+  /** Types into the quick input of a title, and takes it. */
+  async answer(title: string, text: string, screenshot: string): Promise<void> {
+    const field = this.input(title).locator('input[type=text]').first();
+    await field.fill(text);
+    await this.screenshot(screenshot);
+    await until(async () => {
+      if (!(await did(field.press('Enter', { timeout: 2_000 })))) return undefined;
+      return did(this.input(title).waitFor({ state: 'hidden', timeout: 5_000 }));
+    }, `the input ${title} is taken`);
   }
 
   async save(): Promise<void> {
