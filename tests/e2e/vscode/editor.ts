@@ -23,6 +23,8 @@ const TOOLS = join(ROOT, '.tools', 'vscode');
 const ENTRY = join(TOOLS, 'node_modules', 'code-server', 'out', 'node', 'entry.js');
 const VSIX = join(ROOT, 'extension', 'warplens.vsix');
 const ARTIFACTS = join(ROOT, 'artifacts', 'vscode');
+/** Seconds until something that has not shown will not: long, as other work may take the machine's cores. */
+const PATIENCE = 180;
 const { chromium } = createRequire(join(TOOLS, 'package.json'))('playwright-core') as typeof playwright;
 
 export interface Options {
@@ -76,9 +78,9 @@ export class Editor {
       ],
     });
     this.page = await this.browser.newPage({ viewport: { width: 1400, height: 860 } });
-    this.page.setDefaultTimeout(60_000);
+    this.page.setDefaultTimeout(PATIENCE * 1000);
     await this.page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(this.workspace)}`);
-    await this.page.locator('.monaco-workbench .statusbar').waitFor({ timeout: 120_000 });
+    await this.page.locator('.monaco-workbench .statusbar').waitFor();
   }
 
   async close(): Promise<void> {
@@ -200,6 +202,18 @@ export class Editor {
     }, `${name} is as expected`);
   }
 
+  /**
+   * Writes a file of the workspace as another program would, until the editor shows (or no longer shows) a line with
+   * `word`: of a write that comes soon after the editor's own, on a busy machine, it may hear nothing.
+   */
+  async writeOutside(name: string, text: string, word: string, state: 'visible' | 'detached'): Promise<void> {
+    const line = this.page.locator('.view-line', { hasText: word }).first();
+    await until(async () => {
+      writeFileSync(join(this.workspace, name), text);
+      return did(line.waitFor({ state, timeout: 10_000 }));
+    }, `${name} is read anew`);
+  }
+
   /** Everything a channel of the extension has logged. */
   log(channel: string): string {
     const found = spawnSync('find', [join(this.data, 'logs'), '-name', `*${channel}.log`], {
@@ -317,7 +331,7 @@ export class Editor {
 export async function until<T>(
   probe: () => T | undefined | Promise<T | undefined>,
   what: string,
-  seconds = 60,
+  seconds = PATIENCE,
 ): Promise<T> {
   const end = Date.now() + seconds * 1000;
   for (;;) {
@@ -355,15 +369,11 @@ async function freePort(): Promise<number> {
 }
 
 async function healthy(port: number): Promise<void> {
-  await until(
-    async () => {
-      try {
-        return (await fetch(`http://127.0.0.1:${port}/healthz`)).ok || undefined;
-      } catch {
-        return undefined;
-      }
-    },
-    'VS Code answers',
-    60,
-  );
+  await until(async () => {
+    try {
+      return (await fetch(`http://127.0.0.1:${port}/healthz`)).ok || undefined;
+    } catch {
+      return undefined;
+    }
+  }, 'VS Code answers');
 }

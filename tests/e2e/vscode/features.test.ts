@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every feature of the language server as a person sees it, on a file whose findings are written in its text.
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { Editor, processes, ROOT, until } from './editor.ts';
@@ -95,11 +95,9 @@ test('Check This File Now says what it came to', async () => {
 });
 
 test('an edit is marked, and its mark goes with an undo before anything is compiled', async () => {
-  const path = join(editor.workspace, 'sample.cu');
-  const text = readFileSync(path, 'utf8');
+  const text = readFileSync(join(editor.workspace, 'sample.cu'), 'utf8');
   const seconds = `97.${process.pid}6`;
-  writeFileSync(path, `${text}// sleep: 0.1\n`);
-  await editor.page.locator('.view-line', { hasText: 'sleep' }).waitFor();
+  await editor.writeOutside('sample.cu', `${text}// sleep: 0.1\n`, 'sleep', 'visible');
   await editor.page.waitForTimeout(500);
   await editor.ready();
   const lens = editor.page.locator('.codelens-decoration', { hasText: 'memory-bound' }).first();
@@ -117,8 +115,7 @@ test('an edit is marked, and its mark goes with an undo before anything is compi
   await editor.screenshot('sample-undone');
   // Only what is saved may be written over from outside.
   await editor.fileUntil('sample.cu', (saved) => saved === `${text}// sleep: ${seconds}\n`);
-  writeFileSync(path, text);
-  await editor.page.locator('.view-line', { hasText: 'sleep' }).waitFor({ state: 'detached' });
+  await editor.writeOutside('sample.cu', text, 'sleep', 'detached');
   await editor.ready();
 });
 
@@ -135,9 +132,9 @@ test('a quick fix is applied', async () => {
 });
 
 test('a save shows progress, and its Cancel ends the compiler', async () => {
-  const path = join(editor.workspace, 'sample.cu');
+  const text = readFileSync(join(editor.workspace, 'sample.cu'), 'utf8');
   const seconds = `97.${process.pid}5`;
-  writeFileSync(path, readFileSync(path, 'utf8') + `// sleep: ${seconds}\n`);
+  await editor.writeOutside('sample.cu', `${text}// sleep: ${seconds}\n`, 'sleep', 'visible');
   const running = (): number => processes(new RegExp(`time\\.sleep\\(${seconds}\\)`));
   const progress = editor.page.locator('.statusbar-item', { hasText: 'checking sample.cu' }).last();
   await progress.waitFor();

@@ -2,7 +2,7 @@
 // A person's first session, with nothing of Warplens on the machine: consent, an environment from the wheel the
 // extension carries, and the findings of a real kernel, compiled by a real nvcc.
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { Editor, ROOT, subfolders, until } from './editor.ts';
@@ -115,7 +115,8 @@ test('its quick fix is applied, and the finding is gone', async () => {
 
 test('what does not compile is marked on its token', async () => {
   const text = readFileSync(join(editor.workspace, 'transpose.cu'), 'utf8');
-  writeFileSync(join(editor.workspace, 'transpose.cu'), text.replace('x < width &&', 'x < widht &&'));
+  const broken = text.replace('x < width &&', 'x < widht &&');
+  await editor.writeOutside('transpose.cu', broken, 'widht', 'visible');
   await editor.status.filter({ hasText: 'does not compile' }).waitFor();
   await editor.page.locator('.squiggly-error').first().waitFor();
   const marked = await editor.page.locator('.squiggly-error').first().boundingBox();
@@ -125,7 +126,7 @@ test('what does not compile is marked on its token', async () => {
     .boundingBox();
   assert.ok(marked && word && Math.abs(marked.width - word.width) < word.width, 'no more than a word');
   await editor.screenshot('compile-error');
-  writeFileSync(join(editor.workspace, 'transpose.cu'), text);
+  await editor.writeOutside('transpose.cu', text, 'widht', 'detached');
   await editor.ready();
 });
 

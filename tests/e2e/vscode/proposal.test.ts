@@ -120,9 +120,7 @@ test('where no finding asks for an edit, nothing has failed and the doctor is a 
 /** Changes the file on disk, and waits until the editor shows it and the server has checked it. */
 async function rewrite(change: (text: string) => string): Promise<void> {
   const text = change(readFileSync(path, 'utf8'));
-  writeFileSync(path, text);
-  const last = text.trim().split('\n').at(-1) ?? '';
-  await editor.page.locator('.view-line', { hasText: last }).first().waitFor();
+  await editor.writeOutside('proposal.cu', text, text.trim().split('\n').at(-1) ?? '', 'visible');
   await editor.page.waitForTimeout(500);
   await editor.ready();
 }

@@ -7,4 +7,4 @@ tools=$(cd ../../.. && pwd)/.tools/vscode
 rm -rf ../../../artifacts/vscode
 [ $# -gt 0 ] || set -- ../../../extension/test/*.test.ts ./*.test.ts
 exec "$tools/node/bin/node" --disable-warning=MODULE_TYPELESS_PACKAGE_JSON --test --test-concurrency=1 \
-  --test-timeout=600000 --test-reporter=./reporter.mjs "$@"
+  --test-timeout=1800000 --test-reporter=./reporter.mjs "$@"
