@@ -144,10 +144,11 @@ def objects_differ(before: HostObject, after: HostObject) -> str:
     have more functions and variables, which nothing refers to, if they have names of their own; nothing that runs by
     itself.
     """
-    return next(_differences(before, after), "")
+    return next(differences(before, after), "")
 
 
-def _differences(before: HostObject, after: HostObject) -> Iterator[str]:
+def differences(before: HostObject, after: HostObject) -> Iterator[str]:
+    """All that `objects_differ` says one of, a sentence each."""
     for name in sorted(before.pieces.keys() | after.pieces.keys()):
         old, new = before.pieces.get(name, ()), after.pieces.get(name, ())
         if old and new and old != new:

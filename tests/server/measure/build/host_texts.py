@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 BASE = """\
 #include <cstdio>
 #include <cstdlib>
@@ -206,3 +208,12 @@ REFUSED = {
     ),
     "another type for a template": ("walk<8>", "walk<(int)sizeof(Point{1, 2}.x = 3)>"),
 }
+
+
+def together(text: str, names: Iterable[str]) -> str:
+    """A text with all these edits of `ALLOWED`: first those that leave what they replace to the next."""
+    edits = sorted((ALLOWED[name] for name in names), key=lambda e: (e[0] not in e[1], e[0] != KERNEL))
+    for old, new in edits:
+        assert old in text, f"another edit took {old!r} away"
+        text = text.replace(old, new + BODY if old == BODY else new, 1)
+    return text
