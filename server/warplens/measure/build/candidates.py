@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from warplens.measure.build.allowed import HOST_EDITS, why_outside
+from warplens.measure.build.both_sides import both_sides
 from warplens.measure.build.by_ptx import why_not_by_ptx
 from warplens.measure.build.fence import Fence
 from warplens.measure.build.general import why_not_general
@@ -33,7 +34,7 @@ from warplens.measure.build.linking import (
     with_report,
 )
 from warplens.measure.build.probe_job import job_of
-from warplens.measure.build.unit import Unit, why_more
+from warplens.measure.build.unit import Unit, counterpart, why_more
 from warplens.measure.build.wide import means_wide
 from warplens.measure.costs import BUILD
 from warplens.measure.judge_settings import MeasureSettings
@@ -242,14 +243,20 @@ class Builder:
         jobs = self._settings.build_jobs or os.cpu_count() or 1
         with ThreadPoolExecutor(jobs) as pool:
             futures = [
-                pool.submit(self._build, candidate, baseline, target, program, task)
+                pool.submit(self._build, candidate, baseline, target, program, task, len(candidates) < jobs)
                 for candidate in candidates
             ]
             for future in as_completed(futures):
                 on_done(future.result())
 
     def _build(
-        self, candidate: Candidate, baseline: Unit, target: CompiledKernel, program: bytes, task: Task
+        self,
+        candidate: Candidate,
+        baseline: Unit,
+        target: CompiledKernel,
+        program: bytes,
+        task: Task,
+        at_once: bool,
     ) -> Built | Verdict:
         started = time.monotonic()
         try:
@@ -263,12 +270,15 @@ class Builder:
                 return Verdict(candidate.id, "refused", f"{launches} ({HOST_EDITS})")
             # an id is anyone's text, a folder's name is not
             folder = self._folder / hashlib.sha256(candidate.id.encode()).hexdigest()[:16]
-            with self.heavy(text.text), ThreadPoolExecutor(1) as aside:
-                host = aside.submit(self._gates.why_not, text.text, folder, task)
-                unit = self._inside(Overlay(self.workload.source, text.text), folder, task)
-            if why := host.result():
+            with self.heavy(text.text):
+                unit = both_sides(
+                    lambda: self._gates.why_not(text.text, folder, task),
+                    lambda: self._inside(Overlay(self.workload.source, text.text), folder, task),
+                    at_once=at_once,
+                )
+            if isinstance(unit, str):
                 self.changing_host.add(candidate.id)
-                return Verdict(candidate.id, "refused", f"{why} ({HOST_EDITS})")
+                return Verdict(candidate.id, "refused", f"{unit} ({HOST_EDITS})")
         except InputError as error:
             return Verdict(candidate.id, "refused", str(error))
         except (ToolFailedError, MissingToolError, TimeLimitError) as error:
@@ -279,7 +289,7 @@ class Builder:
             return Verdict(candidate.id, "refused", why)
         if why := self._not_proven(text, unit, baseline, target):
             return Verdict(candidate.id, "unproven", why)
-        compiled = _counterpart(target, unit.evidence.kernels)
+        compiled = counterpart(target, unit.evidence.kernels)
         if compiled is None:
             return Verdict(candidate.id, "refused", f"the edited unit has no {target.demangled}")
         return Built(
@@ -378,14 +388,6 @@ def _blames_the_text(error: Exception) -> bool:
     if not isinstance(error, CompileError) or "Permission denied" in error.output:
         return False
     return any(message.severity == "error" and message.line for message in error.messages)
-
-
-def _counterpart(target: CompiledKernel, kernels: Sequence[CompiledKernel]) -> CompiledKernel | None:
-    """The judged kernel in an edited unit; where its template arguments changed, its only instantiation."""
-    twin = unit_free_name(target.mangled)
-    same = [k for k in kernels if unit_free_name(k.mangled) == twin]
-    family = same or [k for k in kernels if k.qualified_name == target.qualified_name]
-    return family[0] if len(family) == 1 or same else None
 
 
 def _same_geometry(candidate: Candidate) -> bool:

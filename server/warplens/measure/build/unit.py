@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from warplens.measure.build.device_text import asks_more, device_text
 from warplens.measure.build.includes import foreign
 from warplens.measure.build.linking import Linked, calls_runtime, live_variables
-from warplens_tools.evidence import BinaryEvidence
+from warplens_tools.evidence import BinaryEvidence, CompiledKernel
 from warplens_tools.lazily import cached_property
 from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.ptx_asm import escapes
@@ -115,3 +116,11 @@ def _kept_state(after: bytes, before: bytes, ptx: str) -> str:
 def _unused(name: str, ptx: str) -> bool:
     """Whether a unit's PTX declares a variable and never names it again."""
     return len(re.findall(rf"(?<![\w$]){re.escape(name)}(?![\w$])", ptx)) == 1
+
+
+def counterpart(target: CompiledKernel, kernels: Sequence[CompiledKernel]) -> CompiledKernel | None:
+    """The judged kernel in an edited unit; where its template arguments changed, its only instantiation."""
+    twin = unit_free_name(target.mangled)
+    same = [k for k in kernels if unit_free_name(k.mangled) == twin]
+    family = same or [k for k in kernels if k.qualified_name == target.qualified_name]
+    return family[0] if len(family) == 1 or same else None

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -209,38 +209,38 @@ def test_device_functions_may_be_added_to_a_program_that_never_exits(tmp_path: P
     assert gates.why_not_built(calls, tmp_path / "build/other", UNATTENDED) != ""
 
 
-SEVERAL = """\
-const int kA = 4, kB = 8;
-constexpr float kX = 1.f, kY = 2.f;
-__global__ void k(float* x) { x[threadIdx.x] = kA * kX; }
-int main() { float* p; cudaMalloc(&p, 4096); k<<<kB, kA>>>(p); return 0; }
-"""
-FIRST, SECOND = SEVERAL.splitlines()[:2]
+FIRST, SECOND = "const int kA = 4, kB = 8;", "constexpr float kX = 1.f, kY = 2.f;"
+#: What may stand for both.
+OTHERWISE = (
+    f"const int kA = 16, kB = 8;\n{SECOND}",
+    f"const int kA = 4, kB = 8, kC = 3, kD = kC * kA;\n{SECOND}",
+    f"const int kA = 16;\nconst int kB = 8;\n{SECOND}",
+    f"const int kB = 8, kC = 2;\nconstexpr int kA = 3 * kC;\n{SECOND}",
+    f"{SECOND.replace('1.f', '3.f')}\n{FIRST}",
+    f"{FIRST}\nconstexpr float kX = 1.f;",
+    f"{FIRST}\nconstexpr float kX = 1.f, kZ = kX + 1.f;",
+)
+
+
+def with_constants(declared: Iterable[str]) -> str:
+    """A program that launches a kernel with each of these constants, in a namespace of their own."""
+    body = "__global__ void k(float* x) { x[threadIdx.x] = kA * kX; }\nvoid run(float* p) { k<<<kB, kA>>>(p); }"
+    scopes = [f"namespace n{at} {{\n{one}\n{body}\n}}\n" for at, one in enumerate(declared)]
+    calls = " ".join(f"n{at}::run(p);" for at in range(len(scopes)))
+    return f"{''.join(scopes)}int main() {{ float* p; cudaMalloc(&p, 4096); {calls} return 0; }}\n"
 
 
 def test_declarations_of_several_constants_may_be_changed_joined_and_parted(tmp_path: Path) -> None:
     unit = tmp_path / "unit.cu"
-    unit.write_text(SEVERAL)
+    baseline = with_constants([f"{FIRST}\n{SECOND}"] * len(OTHERWISE))
+    unit.write_text(baseline)
     toolchain = resolve_toolchain()
     if toolchain.find("nvcc") is None:
         pytest.skip("no nvcc")
     flags = flags_of(Workload(str(unit), str(unit)))
     split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=120)
-    gates = HostGates(split, SEVERAL, tmp_path / "build", Fence(toolchain, flags, MeasureSettings()))
-    told: dict[str, str] = {}
-    for old, new in (
-        (FIRST, "const int kA = 16, kB = 8;"),
-        (FIRST, "const int kA = 4, kB = 8, kC = 3, kD = kC * kA;"),
-        (FIRST, "const int kA = 16;\nconst int kB = 8;"),
-        (FIRST, "const int kB = 8, kC = 2;\nconstexpr int kA = 3 * kC;"),
-        (f"{FIRST}\n{SECOND}", f"{SECOND.replace('1.f', '3.f')}\n{FIRST}"),
-        (SECOND, "constexpr float kX = 1.f;"),
-        (SECOND, "constexpr float kX = 1.f, kZ = kX + 1.f;"),
-    ):
-        told[new] = gates.why_not_built(
-            SEVERAL.replace(old, new), tmp_path / "build" / str(len(told)), UNATTENDED
-        )
-    assert told == dict.fromkeys(told, "")
+    gates = HostGates(split, baseline, tmp_path / "build", Fence(toolchain, flags, MeasureSettings()))
+    assert gates.why_not_built(with_constants(OTHERWISE), tmp_path / "build/other", UNATTENDED) == ""
 
 
 def test_what_is_no_object_is_refused() -> None:
