@@ -224,7 +224,9 @@ OTHERWISE = (
 
 def with_constants(declared: Iterable[str]) -> str:
     """A program that launches a kernel with each of these constants, in a namespace of their own."""
-    body = "__global__ void k(float* x) { x[threadIdx.x] = kA * kX; }\nvoid run(float* p) { k<<<kB, kA>>>(p); }"
+    body = (
+        "__global__ void k(float* x) { x[threadIdx.x] = kA * kX; }\nvoid run(float* p) { k<<<kB, kA>>>(p); }"
+    )
     scopes = [f"namespace n{at} {{\n{one}\n{body}\n}}\n" for at, one in enumerate(declared)]
     calls = " ".join(f"n{at}::run(p);" for at in range(len(scopes)))
     return f"{''.join(scopes)}int main() {{ float* p; cudaMalloc(&p, 4096); {calls} return 0; }}\n"
