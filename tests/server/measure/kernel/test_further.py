@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.kept import digest_of, kept
 from tests.standard import STANDARD
 
 from warplens.measure import judge as judge_room
@@ -158,11 +159,13 @@ def card(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Card:
     return card
 
 
-def judged(
-    tmp_path: Path, old: str, new: str, *, kernel: str = "scale", settings: MeasureSettings = SETTINGS
-) -> Verdict:
-    path = tmp_path / "k.cu"
-    path.write_text(CODE)
+def source() -> Path:
+    """The program's file, at one place for all tests: what is compiled for one is compiled for all."""
+    return kept("k.cu", digest_of(CODE), lambda out: out.write_text(CODE))
+
+
+def judged(old: str, new: str, *, kernel: str = "scale", settings: MeasureSettings = SETTINGS) -> Verdict:
+    path = source()
     text = SourceText(CODE)
     start = CODE.index(old)
     edit = TextEdit(text.span(start, start + len(old)), new)
@@ -171,44 +174,42 @@ def judged(
     return verdict
 
 
-def test_an_edit_of_one_kernel_costs_no_more_visits(card: Card, tmp_path: Path) -> None:
-    assert judged(tmp_path, "+= 5", "+= 6", kernel="alone").state == "faster"
+def test_an_edit_of_one_kernel_costs_no_more_visits(card: Card) -> None:
+    assert judged("+= 5", "+= 6", kernel="alone").state == "faster"
     assert card.visited == [(ALONE, 1, True)]
 
 
-def test_another_instantiation_is_judged_before_anything_is_faster(card: Card, tmp_path: Path) -> None:
-    assert judged(tmp_path, "*= N", "*= N + 1").state == "faster"
+def test_another_instantiation_is_judged_before_anything_is_faster(card: Card) -> None:
+    assert judged("*= N", "*= N + 1").state == "faster"
     assert card.visited == [(SCALES[2], 8, True), (SCALES[1], 4, True)]
     card.broken = {SCALES[1]}
-    verdict = judged(tmp_path, "*= N", "*= N + 1")
+    verdict = judged("*= N", "*= N + 1")
     assert (verdict.state, verdict.reason) == (
         "wrong",
         "void scale<1>(float*) with grid 4x1x1 and block 256x1x1: results differ",
     )
     card.broken, card.slow = set(), {SCALES[1]}
-    verdict = judged(tmp_path, "*= N", "*= N + 1")
+    verdict = judged("*= N", "*= N + 1")
     assert verdict.state == "same"
     assert verdict.reason.startswith(
         "void scale<1>(float*) with grid 4x1x1 and block 256x1x1: slower there: "
     )
 
 
-def test_a_sibling_that_shares_a_function_is_judged_and_timed_by_its_share(
-    card: Card, tmp_path: Path
-) -> None:
+def test_a_sibling_that_shares_a_function_is_judged_and_timed_by_its_share(card: Card) -> None:
     # what is never launched is another kernel, and not proven at all
-    verdict = judged(tmp_path, "#define STEP 2", "#define STEP 3", kernel="first")
+    verdict = judged("#define STEP 2", "#define STEP 3", kernel="first")
     assert verdict.state == "unproven"
     assert verdict.reason == "the edit also changes unused(float*), which this program does not launch"
     assert card.visited == []
     card.shapes.append(launched("_Z6unusedPf", 1e3))
-    assert judged(tmp_path, "#define STEP 2", "#define STEP 3", kernel="first").state == "faster"
+    assert judged("#define STEP 2", "#define STEP 3", kernel="first").state == "faster"
     assert card.visited == [(FIRST, 1, True), (SECOND, 1, False), ("_Z6unusedPf", 1, False)]
     card.broken = {SECOND}
-    assert judged(tmp_path, "#define STEP 2", "#define STEP 3", kernel="first").state == "wrong"
+    assert judged("#define STEP 2", "#define STEP 3", kernel="first").state == "wrong"
 
 
-def test_light_shapes_are_timed_where_they_are_not_light_together(card: Card, tmp_path: Path) -> None:
+def test_light_shapes_are_timed_where_they_are_not_light_together(card: Card) -> None:
     # each below two in a hundred of 1.5 milliseconds, seven in a hundred with one another
     card.shapes[4:6] = [
         launched("_Z6unusedPf", 2.1e4),
@@ -217,33 +218,30 @@ def test_light_shapes_are_timed_where_they_are_not_light_together(card: Card, tm
     card.shapes = [s for s in card.shapes if s.mangled in (FIRST, SECOND, "_Z6unusedPf")]
     card.shapes[0] = launched(FIRST, 1e6)
     card.slow = {"_Z6unusedPf"}
-    verdict = judged(tmp_path, "#define STEP 2", "#define STEP 3", kernel="first")
+    verdict = judged("#define STEP 2", "#define STEP 3", kernel="first")
     timed = {(name, grid) for name, grid, timed in card.visited if timed}
     assert {name for name, _ in timed} == {FIRST, "_Z6unusedPf"}
     assert (verdict.state, "unused(float*)" in verdict.reason) == ("same", True)
 
 
-def test_a_variable_that_begins_otherwise_is_not_proven(card: Card, tmp_path: Path) -> None:
-    verdict = judged(tmp_path, "offset = 3", "offset = 4", kernel="first")
+def test_a_variable_that_begins_otherwise_is_not_proven(card: Card) -> None:
+    verdict = judged("offset = 3", "offset = 4", kernel="first")
     assert (verdict.state, card.visited) in [
         ("unproven", []),
         ("refused", []),
     ], verdict.reason
 
 
-def test_a_sibling_out_of_reach_is_not_proven(card: Card, tmp_path: Path) -> None:
+def test_a_sibling_out_of_reach_is_not_proven(card: Card) -> None:
     hidden = {"launches": 0, "captured": 3, "obstacle": "a conditional node"}
     card.shapes[2] = msgspec.structs.replace(card.shapes[2], **hidden)
-    verdict = judged(tmp_path, "*= N", "*= N + 1")
+    verdict = judged("*= N", "*= N + 1")
     assert verdict.state == "unproven"
     assert "scale<1>(float*), which cannot be visited: a conditional node" in verdict.reason
 
 
-def test_every_shape_is_judged_at_the_confirmation_within_a_bound_that_is_named(
-    card: Card, tmp_path: Path
-) -> None:
-    path = tmp_path / "k.cu"
-    path.write_text(CODE)
+def test_every_shape_is_judged_at_the_confirmation_within_a_bound_that_is_named(card: Card) -> None:
+    path = source()
     settings = msgspec.structs.replace(SETTINGS, further_most=1)
     card.broken = {(SCALES[2], 16)}
     start = CODE.index("*= N")

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the compilers made of a text for one test is there for the next that gives them the same: kept, as `kept` does.
+
+Nothing is assumed of what a command does: it is found by its words (the fence around it among them), the contents of
+the files they name, and the compilers' versions; it holds while what else it included is the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sys
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import msgspec
+from tests.kept import digest_of, kept, version_of
+
+from warplens.measure.build import host_split
+from warplens_tools.process.run import Completed, run
+from warplens_tools.process.task import UNATTENDED, Task
+from warplens_tools.toolchain import compile as compile_room
+from warplens_tools.toolchain import link
+
+_PATH = re.compile(r"/[^\s\"',\]=:]+")
+_MARKER = re.compile(rb'^# \d+ "(/[^"]*)"', re.MULTILINE)
+#: What a version stands for, or what says nothing of the outcome.
+_SYSTEM = ("/usr/", "/opt/", "/lib", "/bin/", "/etc/", "/proc/", "/sys/", "/dev/", sys.prefix)
+_BINARY = b"\x7fELF"
+#: Stands for the folder that a command works in, and for the one above.
+_WORK, _ABOVE = "\x02work\x02", "\x02above\x02"
+
+
+class _Made(msgspec.Struct, frozen=True):
+    """What a command left behind, its folders' names apart."""
+
+    completed: Completed
+    files: dict[str, bytes]
+    #: Files it included, with their digests.
+    included: dict[str, str]
+
+
+@contextlib.contextmanager
+def compiled_once() -> Iterator[None]:
+    """While it is open, units are compiled, split and linked once for all tests, processes and runs."""
+    with contextlib.ExitStack() as patched:
+        for room in (compile_room, host_split, link):
+            patched.enter_context(mock.patch.object(room, "run", _run_once))
+        yield
+
+
+def _run_once(
+    arguments: Sequence[str | Path],
+    *,
+    env: Mapping[str, str] | None = None,
+    task: Task = UNATTENDED,
+    **given: Any,
+) -> Completed:
+    words, work = [str(word) for word in arguments], Path((env or {}).get("TMPDIR", ""))
+    if "--dryrun" in words or not work.is_absolute() or not any(_is_compiler(word) for word in words):
+        return run(arguments, env=env, task=task, **given)
+    task.check()
+    fresh: list[Completed] = []
+
+    def make(out: Path) -> None:
+        before = {path: path.stat().st_mtime_ns for path in work.iterdir() if path.is_file()}
+        fresh.append(run(arguments, env=env, task=task, **given))
+        made = [p for p in work.iterdir() if p.is_file() and before.get(p) != p.stat().st_mtime_ns]
+        out.write_bytes(zlib.compress(msgspec.msgpack.encode(_made(fresh[0], made, work)), 1))
+
+    file = kept("compiled", _key(words, work, env or {}, given), make)
+    if fresh:
+        return fresh[0]
+    found = msgspec.msgpack.decode(zlib.decompress(file.read_bytes()), type=_Made)
+    if any(_digest(path) != digest for path, digest in found.included.items()):
+        return run(arguments, env=env, task=task, **given)
+    for name, data in found.files.items():
+        (work / name).write_bytes(_named(data, work))
+    done = found.completed
+    said = (_named(text.encode(), work).decode() for text in (done.stdout, done.stderr))
+    return Completed(tuple(words), done.status, *said, done.seconds)
+
+
+def _is_compiler(word: str) -> bool:
+    return word == "/bin/sh" or Path(word).name == "nvcc"
+
+
+def _key(words: Sequence[str], work: Path, env: Mapping[str, str], given: Mapping[str, Any]) -> str:
+    """Of all that is asked, but for who asks (the guard's parent) and where."""
+    asked = [word for word in words if word != str(os.getpid())]
+    files = dict.fromkeys(path for word in asked for path in _PATH.findall(word))
+    contents = [
+        _unnamed(Path(path).read_bytes(), work)
+        for path in files
+        if not path.startswith(_SYSTEM) and Path(path).is_file()
+    ]
+    variables = json.dumps([sorted(env.items()), str(given.get("cwd"))])
+    compilers = [version_of(word) for word in asked if Path(word).name == "nvcc"]
+    text = "\0".join([*asked, variables, *compilers, version_of("g++")])
+    return digest_of(_unnamed(text.encode(), work), *contents)
+
+
+def _made(completed: Completed, files: Sequence[Path], work: Path) -> _Made:
+    data = {path.name: path.read_bytes() for path in files}
+    included = {
+        os.fsdecode(path): None
+        for name, text in data.items()
+        if name.endswith(".ii")
+        for path in _MARKER.findall(text)
+        if not path.startswith((*map(os.fsencode, _SYSTEM), os.fsencode(work.parent)))
+    }
+    said = (_unnamed(text.encode(), work).decode() for text in (completed.stdout, completed.stderr))
+    return _Made(
+        Completed((), completed.status, *said, completed.seconds),
+        {name: _unnamed(text, work) for name, text in data.items()},
+        {path: _digest(path) for path in included if Path(path).is_file()},
+    )
+
+
+def _digest(path: str) -> str:
+    file = Path(path)
+    return digest_of(file) if file.is_file() else ""
+
+
+def _unnamed(data: bytes, work: Path) -> bytes:
+    if data.startswith(_BINARY):
+        return data
+    above = os.fsencode(work.parent)
+    return data.replace(os.fsencode(work), _WORK.encode()).replace(above, _ABOVE.encode())
+
+
+def _named(data: bytes, work: Path) -> bytes:
+    if data.startswith(_BINARY):
+        return data
+    above = os.fsencode(work.parent)
+    return data.replace(_WORK.encode(), os.fsencode(work)).replace(_ABOVE.encode(), above)
