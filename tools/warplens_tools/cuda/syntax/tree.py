@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import bisect
-import functools
 import itertools
 import re
 import threading
@@ -16,12 +15,14 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
-from tree_sitter import Node, Query, QueryCursor, Tree
+from tree_sitter import Node, Tree
 
 from warplens_tools.cuda.syntax.lexical import defined_in
 from warplens_tools.cuda.syntax.macros import MacroUse
 from warplens_tools.cuda.syntax.mask import Masked, mask
-from warplens_tools.cuda.syntax.recovery import LANGUAGE, parse_code
+from warplens_tools.cuda.syntax.patterns import pattern_of
+from warplens_tools.cuda.syntax.patterns import walk as walk
+from warplens_tools.cuda.syntax.recovery import parse_code
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.lazily import cached_property
 from warplens_tools.process.cancel import checkpoint
@@ -29,38 +30,6 @@ from warplens_tools.text import SourceText, Span
 
 #: Every statement that may run another one more than once.
 LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
-
-
-@functools.cache
-def query(pattern: str) -> Query:
-    """A compiled tree-sitter query; compiled once."""
-    return Query(LANGUAGE, pattern)
-
-
-#: A query's compilation takes as long as a walk over some ten thousand nodes.
-_WALKED = 4_000
-_PLAIN = re.compile(r"\(\s*(\w+)\s*\)\s*@(\w+)|\[\s*((?:\(\s*\w+\s*\)\s*)+)\]\s*@(\w+)")
-
-
-@functools.cache
-def _plain(pattern: str) -> dict[str, str] | None:
-    """Of a query for kinds of nodes alone: by kind the name it is captured as. None for all other queries."""
-    if _PLAIN.sub("", pattern).strip():
-        return None
-    found: dict[str, str] = {}
-    for one in _PLAIN.finditer(pattern):
-        kinds = [one[1]] if one[1] else re.findall(r"\w+", one[3])
-        found |= dict.fromkeys(kinds, one[2] or one[4])
-    return found
-
-
-def _walked(node: Node, kinds: Mapping[str, str]) -> dict[str, list[Node]]:
-    found: dict[str, list[Node]] = {}
-    for below in walk(node):
-        name = kinds.get(below.type)
-        if name is not None and below.is_named:
-            found.setdefault(name, []).append(below)
-    return found
 
 
 #: Where a stretch of a macro's expansion stands in the user's file.
@@ -174,12 +143,7 @@ class SourceTree:
 
     def captures(self, pattern: str, node: Node | None = None) -> dict[str, list[Node]]:
         """Captures of a tree-sitter query below `node` (the whole tree when None), in text order."""
-        node = node or self.root
-        plain = _plain(pattern) if node.descendant_count <= _WALKED else None
-        if plain is not None:
-            return _walked(node, plain)
-        found = QueryCursor(query(pattern)).captures(node)
-        return {name: sorted(nodes, key=_order) for name, nodes in found.items()}
+        return pattern_of(pattern).captures(node or self.root)
 
     def captures_beside(self, pattern: str, *words: bytes) -> dict[str, list[Node]]:
         """As `captures` of the whole tree, for what stands in no definition without one of these words."""
@@ -278,15 +242,6 @@ def _parameter_lists(code: str) -> dict[str, list[str]]:
     return found
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """`node` and everything below it, in text order, without recursion."""
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        yield current
-        stack.extend(reversed(current.children))
-
-
 def holds(outer: Node, node: Node) -> bool:
     """Whether `node` is `outer` or stands inside it."""
     return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
@@ -322,10 +277,6 @@ def _leaves(node: Node, scope: str) -> Iterator[Leaf]:
 
 def _leaf_start(leaf: Leaf) -> int:
     return leaf.node.start_byte
-
-
-def _order(node: Node) -> tuple[int, int]:
-    return node.start_byte, -node.end_byte
 
 
 def parse_tree(text: SourceText, defines: Mapping[str, str] | None = None) -> SourceTree:
