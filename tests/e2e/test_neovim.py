@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "editors" / "neovim.md"
@@ -58,7 +59,7 @@ def _session(folder: Path) -> dict[str, Any]:
     script = Path(__file__).parent / "neovim" / "session.lua"
     run = subprocess.run(
         [str(NVIM), "--headless", "-c", f"luafile {script}", "-c", "cquit"],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False,
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     seen: dict[str, Any] = json.loads((folder / "seen.json").read_text())

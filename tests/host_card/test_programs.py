@@ -12,6 +12,7 @@ from tests.host_card.ptx import PtxError, translate
 from tests.host_card.toolkit import environment
 from tests.host_cuda import HostProgram, agree
 from tests.kept import digest_of, kept
+from tests.patience import PATIENCE
 from tests.suite.catalogue import programs
 
 from warplens_tools.errors import MissingToolError
@@ -44,7 +45,7 @@ def _run(
 ) -> subprocess.CompletedProcess[str]:
     environment = {**card, "HOST_CARD_ORDER": str(order)}
     return subprocess.run(
-        [program, *arguments], env=environment, capture_output=True, text=True, timeout=120, check=False
+        [program, *arguments], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from tests.host_cuda.translate import as_host_code
 from tests.kept import digest_of, kept, version_of
+from tests.patience import PATIENCE
 
 _HERE = Path(__file__).parent
 _INCLUDE = _HERE / "include"
@@ -43,7 +44,7 @@ class HostProgram:
         self.text = text
         self._built = _built(text)
 
-    def run(self, *args: str, order: int = 0, seconds: float = 120) -> str:
+    def run(self, *args: str, order: int = 0, seconds: float = PATIENCE) -> str:
         """What it prints. `order` draws the order of threads and blocks; 0 for ascending.
 
         Raises:

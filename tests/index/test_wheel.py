@@ -62,9 +62,9 @@ def test_the_wheel_is_found_in(home: Path) -> None:  # noqa: ARG001 - sets the m
 
     header = corpus.root_path / "include/cute/layout.hpp"
     header.touch()
-    started = time.perf_counter()
+    started = time.process_time()
     assert update(corpus).files_read == 1
-    assert time.perf_counter() - started < 3.0
+    assert time.process_time() - started < 3.0
     card = look_up("cute::make_tiled_copy")
     assert card is not None and card.path == "include/cute/atom/copy_atom.hpp" and card.used_in > 10
     # Its file makes members with macros that stand alone, which the grammars cannot read.

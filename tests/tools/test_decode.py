@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.patience import PATIENCE
 
 from warplens_tools.decode import from_builtins, from_json, from_msgpack, from_toml
 
@@ -57,7 +58,7 @@ def test_threads_may_read_types_that_share_others_for_the_first_time_at_once(tmp
     script = tmp_path / "read.py"
     script.write_text(_READ)
     for _ in range(5):
-        done = subprocess.run([sys.executable, script], check=False, timeout=60, capture_output=True)
+        done = subprocess.run([sys.executable, script], check=False, timeout=PATIENCE, capture_output=True)
         assert (done.returncode, done.stderr) == (0, b"")
 
 

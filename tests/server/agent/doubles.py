@@ -121,5 +121,5 @@ def problem(
     def space(kernel: str) -> KernelSpace:
         return KernelSpace(text, path=path, kernel=kernel, limits=LIMITS, causes=causes)
 
-    defaults: dict[str, object] = {"budget": Budget(candidates=24, seconds=60, batch=4)}
+    defaults: dict[str, object] = {"budget": Budget(candidates=24, seconds=600, batch=4)}
     return Problem(text=text, path=path, name="k.cu", space=space, workload="nvcc", **(defaults | fields))  # type: ignore[arg-type]

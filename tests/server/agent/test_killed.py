@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
+from tests.patience import PATIENCE
 
 from warplens.agent.versions import Ask
 from warplens.store.database import open_store
@@ -147,7 +148,7 @@ def test_kills_at_random_moments_lose_nothing_repeat_nothing_and_leave_nobody(tm
     steps = journal(tmp_path)
     told_once = [s.candidate for s in steps if s.kind == "tell"]
     assert len(told_once) == len(set(told_once)) == 40
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while left_behind(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert left_behind(tmp_path) == []

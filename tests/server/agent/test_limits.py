@@ -80,10 +80,11 @@ def run(
 
 def test_the_seconds_hold_in_the_middle_of_a_batch_and_verdicts_stand(tmp_path: Path) -> None:
     judge = SlowJudge(SourceText(CODE))
-    judge.candidate_seconds = 0.2
+    judge.candidate_seconds = 0.6
     started = time.monotonic()
-    result = run(tmp_path, judge, 1.0)
-    assert time.monotonic() - started < 2.5
+    result = run(tmp_path, judge, 3.0)
+    # all of them would take five minutes
+    assert time.monotonic() - started < 60
     assert result.spent is not None and result.spent.stopped == "time"
     assert 1 <= len(result.tried) <= 5
     assert result.outcome in ("faster", "nothing")
@@ -91,7 +92,7 @@ def test_the_seconds_hold_in_the_middle_of_a_batch_and_verdicts_stand(tmp_path: 
 
 def test_a_baseline_that_takes_too_long_is_said_so(tmp_path: Path) -> None:
     judge = SlowJudge(SourceText(CODE))
-    judge.baseline_seconds = 30
+    judge.baseline_seconds = 300
     with pytest.raises(TimeLimitError, match=r"0\.2 s were over before the baseline"):
         run(tmp_path, judge, 0.2)
 
@@ -105,17 +106,17 @@ def test_time_spent_before_the_search_counts(tmp_path: Path) -> None:
 
 def test_no_verdict_in_time_is_no_lack_of_ideas(tmp_path: Path) -> None:
     judge = SlowJudge(SourceText(CODE))
-    judge.candidate_seconds = 30
+    judge.candidate_seconds = 300
     result = run(tmp_path, judge, 0.3)
     assert result.reason == "the time was over before a candidate was judged"
 
 
 def test_a_confirmation_says_its_bound_first_and_keeps_it(tmp_path: Path) -> None:
     judge, said = SlowJudge(SourceText(CODE)), list[str]()
-    judge.confirm_seconds, judge.bound = 30, 0.2
+    judge.confirm_seconds, judge.bound = 300, 0.2
     started = time.monotonic()
     result = run(tmp_path, judge, 2.0, said)
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 100
     assert result.outcome == "nothing"
     assert any(words.startswith("confirming, which takes at most 0 s: ") for words in said)
 

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.patience import PATIENCE
 from tests.server.agent.doubles import CODE, ComputedJudge, NoGpu, problem
 from tests.tools.tunable.test_extract import LIMITS
 
@@ -301,7 +302,7 @@ def test_a_killed_process_loses_no_verdict_and_the_search_goes_on_alike(
         capture_output=True,
         text=True,
         env=environment,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert process.returncode == -signal.SIGKILL, process.stderr

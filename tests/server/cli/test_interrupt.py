@@ -10,11 +10,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
+from tests.patience import PATIENCE
 
 #: A unit that nvcc is busy with for long enough.
 SLOW = "template <int N> struct S { static __device__ int f(int x) { return S<N - 1>::f(x * N) + S<N - 2>::f(x); } };\n"
@@ -25,18 +26,7 @@ SLOW += "__global__ void k(int *x) { *x = S<600>::f(*x); }\n"
 pytestmark = pytest.mark.compiler
 
 
-@pytest.fixture(autouse=True)
-def _listening() -> Iterator[None]:
-    """Tests started by nohup, or in the background of a script, ignore signals, and so would what they start."""
-    deaf = [n for n in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_IGN]
-    for number in deaf:
-        signal.signal(number, signal.SIG_DFL)
-    yield
-    for number in deaf:
-        signal.signal(number, signal.SIG_IGN)
-
-
-def until(ready: Callable[[], bool], seconds: float = 100) -> bool:
+def until(ready: Callable[[], bool], seconds: float = PATIENCE) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if ready():
@@ -75,8 +65,8 @@ def start(tmp_path: Path, **options: object) -> tuple[subprocess.Popen[bytes], l
 def test_a_signal_ends_everything_and_cleans_up(tmp_path: Path, number: signal.Signals) -> None:
     process, below, cache = start(tmp_path)
     process.send_signal(number)
-    assert process.wait(timeout=60) == 128 + number
-    assert until(lambda: not alive(below), 10)
+    assert process.wait(timeout=PATIENCE) == 128 + number
+    assert until(lambda: not alive(below), 60)
     assert list((cache / "binary" / "work").iterdir()) == []
 
 
@@ -88,8 +78,8 @@ def test_the_terminals_end_ends_everything(tmp_path: Path) -> None:
     )  # fmt: skip
     os.close(theirs)
     os.close(ours)
-    assert process.wait(timeout=60) == 128 + signal.SIGHUP
-    assert until(lambda: not alive(below), 10)
+    assert process.wait(timeout=PATIENCE) == 128 + signal.SIGHUP
+    assert until(lambda: not alive(below), 60)
     assert list((cache / "binary" / "work").iterdir()) == []
 
 
@@ -97,7 +87,7 @@ def test_a_kill_by_force_leaves_no_compiler_and_the_next_run_cleans_up(tmp_path:
     process, below, cache = start(tmp_path)
     process.kill()
     process.wait()
-    assert until(lambda: not alive(below), 20)
+    assert until(lambda: not alive(below), 60)
     assert any(path.is_dir() for path in (cache / "binary" / "work").iterdir())
     (tmp_path / "k.cu").write_text("__global__ void k(int *x) { *x = 1; }\n")
     again = [sys.executable, "-P", "-m", "warplens", "check", "k.cu", "-q", "--arch", "sm_90"]

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from queue import Queue
 
+from tests.patience import PATIENCE
 from tests.server.cli.bad_input import KERNEL
 
 
@@ -32,14 +33,14 @@ def test_a_change_is_looked_at(tmp_path: Path) -> None:
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
     try:
-        assert "waiting for a change" in lines.get(timeout=60)
+        assert "waiting for a change" in lines.get(timeout=PATIENCE)
         source.write_text(KERNEL.replace("2.0f", "2.0"))
-        assert "WL301 double-in-float-kernel" in lines.get(timeout=60)
-        assert "waiting for a change" in lines.get(timeout=60)
+        assert "WL301 double-in-float-kernel" in lines.get(timeout=PATIENCE)
+        assert "waiting for a change" in lines.get(timeout=PATIENCE)
         (tmp_path / "warplens.toml").write_text("tier = 3\n")
-        assert lines.get(timeout=60).startswith("warplens: ")
+        assert lines.get(timeout=PATIENCE).startswith("warplens: ")
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 128 + signal.SIGINT
+        assert process.wait(timeout=PATIENCE) == 128 + signal.SIGINT
     finally:
         process.kill()
         process.wait()

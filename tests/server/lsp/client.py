@@ -17,6 +17,7 @@ import psutil
 from lsprotocol import types
 from pygls.io_ import run_async
 from pygls.lsp.client import LanguageClient
+from tests.patience import PATIENCE
 from tests.server.lsp.fork_server import Forked, fork
 
 from warplens.lsp.connection import plain_converter
@@ -104,10 +105,10 @@ class Client(LanguageClient):
 
     async def end(self) -> int:
         """Shut down in order; returns the server's exit status."""
-        await asyncio.wait_for(self.shutdown_async(None), 90)
+        await asyncio.wait_for(self.shutdown_async(None), PATIENCE)
         self.exit(None)
         assert self._server is not None
-        status = await asyncio.wait_for(self._server.wait(), 90)
+        status = await asyncio.wait_for(self._server.wait(), PATIENCE)
         await self.stop()  # type: ignore[no-untyped-call]
         return status
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
+from tests.patience import PATIENCE
 from tests.server.lsp.client import Client
 from tests.server.lsp.test_session import EVERYTHING, KERNEL, actions_at, write
 
@@ -77,11 +78,11 @@ async def test_cancel_ends_the_process_tree(client: Client, folder: Path, way: s
     (worker,) = client.running("sleep(600)")
     if way == "progress":
         client.window_work_done_progress_cancel(types.WorkDoneProgressCancelParams("mine"))
-        assert await asyncio.wait_for(asyncio.wrap_future(future), 90) is None
+        assert await asyncio.wait_for(asyncio.wrap_future(future), PATIENCE) is None
     else:
         client.cancel_request(types.CancelParams("the-request"))
         with pytest.raises(JsonRpcException):
-            await asyncio.wait_for(asyncio.wrap_future(future), 90)
+            await asyncio.wait_for(asyncio.wrap_future(future), PATIENCE)
     await client.until(lambda: not worker.is_running())
     await client.until(lambda: client.reports[-1][1]["kind"] == "end")
     states = [params["state"] for method, params in client.custom if method == "status"]

@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 from lsprotocol import types
+from tests.patience import PATIENCE
 from tests.server.lsp.client import REAL, Client
 
 from warplens.lsp import protocol
@@ -572,7 +573,7 @@ async def test_exit_without_shutdown_fails(client: Client, folder: Path) -> None
     await client.begin(folder)
     client.exit(None)
     assert client._server is not None
-    assert await asyncio.wait_for(client._server.wait(), 90) == 1
+    assert await asyncio.wait_for(client._server.wait(), PATIENCE) == 1
 
 
 async def test_the_command_starts_the_server(client: Client, folder: Path) -> None:

@@ -14,6 +14,7 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.patience import PATIENCE
 from tests.server.lsp.fuzz import KERNEL, Peer, frame, run
 
 from warplens.lsp import wire
@@ -141,20 +142,20 @@ def test_every_end_takes_the_compiler_and_its_folder_along(
     item = {"uri": path.as_uri(), "languageId": "cuda-cpp", "version": 1, "text": text}
     peer.notify("textDocument/didOpen", {"textDocument": item})
     server = psutil.Process(peer.process.pid)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not any("nvcc" in p.name() for p in server.children(recursive=True)):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     below = server.children(recursive=True)
     started = time.monotonic()
     _end(peer, way)
-    status = peer.process.wait(30)
-    # two seconds are the promise; a machine with other work may take longer to notice
-    assert time.monotonic() - started < 6
+    status = peer.process.wait(PATIENCE)
+    # two seconds are the promise on an idle machine; the compiler would take minutes
+    assert time.monotonic() - started < 30
     expected = {"shutdown": 0, "SIGTERM": 143, "SIGKILL": -9}
     assert status == expected.get(way, 1)
     peer.close()
-    _, alive = psutil.wait_procs(below, timeout=5)
+    _, alive = psutil.wait_procs(below, timeout=30)
     assert not alive
     if way != "SIGKILL":
         assert not list((cache / "binary" / "work").glob("*"))

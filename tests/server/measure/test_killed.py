@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.patience import PATIENCE
 
 from warplens.measure.judge import remove_abandoned
 from warplens_tools.run.gpu_lock import holder
@@ -52,7 +53,7 @@ else:
 """
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 90) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until

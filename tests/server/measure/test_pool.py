@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.patience import PATIENCE
 from tests.server.agent.doubles import CODE, ComputedJudge, problem
 
 from warplens.agent.problem import Learned
@@ -306,7 +307,7 @@ def test_a_lane_that_fails_unforeseen_is_not_waited_for() -> None:
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
-    asking.join(timeout=60)
+    asking.join(timeout=PATIENCE)
     assert raised == ["the judge failed: ValueError: no number, cancelled: False"] * 2
 
 

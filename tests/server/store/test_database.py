@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 
 from warplens.store.database import FILE_NAME, MIGRATIONS, data_folder, open_store, transaction
 from warplens.store.runs import list_runs
@@ -102,7 +103,7 @@ with open_store(Path(sys.argv[1])) as connection:
 
 def test_processes_that_start_at_once_lose_no_step(tmp_path: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(i)]) for i in range(4)]
-    assert [writer.wait(timeout=60) for writer in writers] == [0] * 4
+    assert [writer.wait(timeout=PATIENCE) for writer in writers] == [0] * 4
     with open_store(tmp_path) as connection:
         counts = connection.execute("SELECT count(*), max(number) FROM steps GROUP BY run").fetchall()
     assert [tuple(row) for row in counts] == [(25, 25)] * 4

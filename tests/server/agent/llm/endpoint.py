@@ -159,7 +159,7 @@ def _refuse(handler: BaseHTTPRequestHandler, status: Status) -> None:
 
 def hang(_: BaseHTTPRequestHandler, closing: threading.Event) -> None:
     """Take the request and say nothing."""
-    closing.wait(60)
+    closing.wait(600)
 
 
 def drip(handler: BaseHTTPRequestHandler, closing: threading.Event) -> None:

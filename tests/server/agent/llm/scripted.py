@@ -139,5 +139,5 @@ def searching(
         def space(kernel: str) -> KernelSpace:
             return KernelSpace(source_text, path="/k.cu", kernel=kernel, limits=LIMITS, further=(source,))
 
-        budget = Budget(candidates=candidates, seconds=60, batch=1)
+        budget = Budget(candidates=candidates, seconds=600, batch=1)
         yield msgspec.structs.replace(problem(text, budget=budget), space=space), source, endpoint

@@ -84,7 +84,7 @@ def test_waiting_ends_with_the_search(tmp_path: Path) -> None:
     token = CancelToken()
     threading.Timer(0.2, token.cancel).start()
     with pytest.raises(CancelledError):
-        Files(tmp_path, pause=0.02).ask(question(seconds=30), Task(token=token))
+        Files(tmp_path, pause=0.02).ask(question(seconds=600), Task(token=token))
 
 
 def test_more_than_a_reply_may_have_is_cut(tmp_path: Path) -> None:

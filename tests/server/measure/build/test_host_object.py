@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 from tests.server.measure.build.host_texts import ALLOWED, BASE, BODY, MAIN, together
 
 from warplens.measure.build.fence import Fence
@@ -127,7 +128,9 @@ class Site:
         toolchain = resolve_toolchain()
         self.flags = flags_of(Workload(str(unit), str(unit)))
         self.folder = folder / "build"
-        self.split = HostSplit(unit, unit, toolchain=toolchain, flags=self.flags, arch="sm_90", timeout=120)
+        self.split = HostSplit(
+            unit, unit, toolchain=toolchain, flags=self.flags, arch="sm_90", timeout=PATIENCE
+        )
         self.gate: HostGate = self.split.gate(TEXT, self.folder / "own", die_with_parent, UNATTENDED)
         self.baseline: HostObject = self.object(self.gate, self.folder / "own")
         self.gates = HostGates(self.split, TEXT, self.folder, Fence(toolchain, self.flags, MeasureSettings()))
@@ -201,7 +204,7 @@ def test_device_functions_may_be_added_to_a_program_that_never_exits(tmp_path: P
     if toolchain.find("nvcc") is None:
         pytest.skip("no nvcc")
     flags = flags_of(Workload(str(unit), str(unit)))
-    split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=120)
+    split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=PATIENCE)
     gates = HostGates(split, quiet, tmp_path / "build", Fence(toolchain, flags, MeasureSettings()))
     text = "__device__ float one() { return 1; }\n" + quiet.replace("= 1", "= one()")
     assert gates.why_not_built(text, tmp_path / "build/candidate", UNATTENDED) == ""
@@ -240,7 +243,7 @@ def test_declarations_of_several_constants_may_be_changed_joined_and_parted(tmp_
     if toolchain.find("nvcc") is None:
         pytest.skip("no nvcc")
     flags = flags_of(Workload(str(unit), str(unit)))
-    split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=120)
+    split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=PATIENCE)
     gates = HostGates(split, baseline, tmp_path / "build", Fence(toolchain, flags, MeasureSettings()))
     assert gates.why_not_built(with_constants(OTHERWISE), tmp_path / "build/other", UNATTENDED) == ""
 

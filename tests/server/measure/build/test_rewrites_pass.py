@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 from tests.standard import STANDARD
 
 from warplens.measure.build.allowed import why_not_allowed
@@ -69,6 +70,6 @@ def test_the_host_gate_takes_a_rewritten_launch(of: Rewrite, tmp_path: Path) -> 
     unit, folder = tmp_path / "unit.cu", tmp_path / "build"
     unit.write_text(before.text)
     flags = flags_of(Workload(str(unit), str(unit), flags=STANDARD))
-    split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=120)
+    split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=PATIENCE)
     gates = HostGates(split, before.text, folder, Fence(toolchain, flags, MeasureSettings()))
     assert gates.why_not(after.text, folder / "candidate", UNATTENDED) == ""

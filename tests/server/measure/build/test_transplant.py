@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 
 from warplens.measure.build.shipped import shipped_otherwise
 from warplens.measure.build.transplant import transplanted
@@ -51,7 +52,7 @@ def cubin_of(toolchain: Toolchain, unit: Path, text: str) -> Path:
 def exchanged(toolchain: Toolchain, unit: Path, cubin: Path, **more: object) -> Path:
     work = Workload(str(unit), str(unit), **more)  # type: ignore[arg-type]
     folder = unit.parent / "transplanted"
-    return transplanted(work, cubin, toolchain=toolchain, arch="sm_90", folder=folder, timeout=120)
+    return transplanted(work, cubin, toolchain=toolchain, arch="sm_90", folder=folder, timeout=PATIENCE)
 
 
 def test_the_program_has_the_users_host_code_and_the_candidates_machine_code(
