@@ -23,6 +23,7 @@ from warplens.measure.build.transplant import transplanted
 from warplens.measure.company import NoWinnerError, Step, beside, may_be_company, side_by_side, waited
 from warplens.measure.conditions import conditions_together
 from warplens.measure.costs import Costs
+from warplens.measure.coverage import Coverage
 from warplens.measure.energy import EnergyGain, EnergyMeter
 from warplens.measure.fresh import Visited, heard_together, not_compared, not_faster, of_each
 from warplens.measure.kernel.accompany import Replacement
@@ -58,22 +59,31 @@ class Confirmation(msgspec.Struct, frozen=True):
 
 
 def confirm(
-    built: Built, replacements: Sequence[Replacement], opened: PreparedWorkload, turn: Turn, task: Task
+    built: Built,
+    replacements: Sequence[Replacement],
+    opened: PreparedWorkload,
+    turn: Turn,
+    task: Task,
+    coverage: Coverage,
 ) -> Confirmation:
     """Rebuild, compare, measure in fresh processes, run. Raises as `Judge.confirm`.
 
     Others get the card between steps: a confirmation takes as long as dozens of their visits.
 
     `replacements`: every kernel that the edit changes and the program launches, for one run with all of them in place.
+    `coverage` takes what of the kernel ran.
     """
-    return _Confirming(built, opened, turn, task).run(replacements)
+    return _Confirming(built, opened, turn, task, coverage).run(replacements)
 
 
 class _Confirming:
     """The steps of one confirmation; each raises `NoWinnerError` where it is the last."""
 
-    def __init__(self, built: Built, opened: PreparedWorkload, turn: Turn, task: Task) -> None:
+    def __init__(
+        self, built: Built, opened: PreparedWorkload, turn: Turn, task: Task, coverage: Coverage
+    ) -> None:
         self._built, self._opened, self._turn, self._task = built, opened, turn, task
+        self._coverage = coverage
         self._folder = Path(tempfile.mkdtemp(dir=opened.session.folder, prefix="confirm-"))
         self._unknown: list[Unknown] = []
         self._costs = Costs()
@@ -118,6 +128,7 @@ class _Confirming:
             self._task.say("comparing launches, whole runs and faults, side by side", None)
             self._pass_on()
             self._untimed(heards[0], replacements, rounding, rebuilding, embedding)
+            self._see_what_ran()
             self._pass_on()
             gain = self._whole(rebuilding.result(), rounding)
         except NoWinnerError as odd:
@@ -126,6 +137,14 @@ class _Confirming:
         reason = f"{verdict.reason}; {stood.reason}" if stood.reason else verdict.reason
         verdict = msgspec.structs.replace(verdict, reason=reason)
         return Confirmation(verdict, gain, tuple(dict.fromkeys(self._unknown)))
+
+    def _see_what_ran(self) -> None:
+        """What never ran on any inputs is not proven, where the edit changes it."""
+        with self._costs.of("what never ran"):
+            why, unknown = self._coverage.of(self._opened, self._built)
+        if why:
+            raise NoWinnerError("unproven", why)
+        self._unknown += unknown
 
     def _alone(self, name: str) -> AbstractContextManager[None]:
         """A step that takes turns with others, whose time there is none of its own."""
@@ -165,7 +184,7 @@ class _Confirming:
             return run
 
         def at_launch(launch: int) -> Step:
-            there = msgspec.structs.replace(place, launch=launch, timed=False)
+            there = msgspec.structs.replace(place, launch=launch, timed=False, twin=self._coverage.asked)
             return lambda task: self._beside_at(there, task)
 
         at_once = beside(self._opened.session.gpu, fresh.opened.bytes)
@@ -223,6 +242,7 @@ class _Confirming:
         heards: list[VisitResult] = []
         session = self._opened.session
         Visits(there, session.settings, session.folder).judge([self._built.job], heards.append, task)
+        self._coverage.add(heards[-1])
         self._held(there, heards[-1], None)
 
     @staticmethod
@@ -238,9 +258,10 @@ class _Confirming:
         return heard
 
     def _on_all_inputs(self, fresh: Sequence[VisitResult]) -> VisitResult:
-        place = msgspec.structs.replace(self._opened.place, timed=False)
+        place = msgspec.structs.replace(self._opened.place, timed=False, twin=self._coverage.asked)
         with self._alone("all inputs"):
             heard = self._alone_at(place, thorough=True)
+        self._coverage.add(heard)
         self._unknown += [*not_compared(heard, fresh), *place.unseen()]
         return heard
 

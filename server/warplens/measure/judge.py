@@ -28,11 +28,13 @@ from warplens.measure.build.geometry import NoGeometry
 from warplens.measure.build.own_geometry import as_written, asking
 from warplens.measure.confirm import Confirmation, confirm
 from warplens.measure.costs import BUILD
+from warplens.measure.coverage import Coverage
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.further import FurtherJudge
 from warplens.measure.kernel.shapes import judge_shapes, others_of
 from warplens.measure.kernel.sifting import visited
 from warplens.measure.kernel.target import KernelShare
+from warplens.measure.kernel.twin import Twin, twin_of
 from warplens.measure.kernel.visits import VisitResult
 from warplens.measure.program.device_work import probe_tracer
 from warplens.measure.program.outside import OutsideJudge
@@ -44,6 +46,7 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import present_gpus, query_devices, target_architecture
 from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import InputError, MissingToolError, TimeLimitError
+from warplens_tools.evidence import Unknown
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.workload import Workload
 from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain
@@ -91,6 +94,7 @@ class Judge:
         self._opened: PreparedWorkload | None = None
         self._outside: OutsideJudge | None = None
         self._further: FurtherJudge | None = None
+        self._twin: Twin | Unknown | None = None
 
     def __enter__(self) -> Judge:
         return self
@@ -193,10 +197,12 @@ class Judge:
         if not built:
             return Confirmation(refused[0])
         (one,) = built
+        twin = self._twin_of(opened, task)
         with Turn(opened.session, f"confirming {opened.baseline.kernel}", task) as turn:
             turn.take()
             task.say("comparing what else the edit changes", None)
             further = self._further_judge(opened)
+            further.twin, further.ran = twin if isinstance(twin, Twin) else None, {}
             odd, plans = further.judge(
                 built,
                 opened.builder.edited,
@@ -211,7 +217,9 @@ class Judge:
             stands = further.replacements(one, opened.builder.edited(candidate), task)
             if isinstance(stands, NoGeometry):
                 return Confirmation(opened.untimed(one, stands.state, stands.reason))
-            confirmed = confirm(one, stands, opened, turn, task)
+            further.twin = None
+            coverage = Coverage(twin, further.ran.get(candidate.id, []))
+            confirmed = confirm(one, stands, opened, turn, task, coverage)
             account = further.account(plans[candidate.id])
             verdict = msgspec.structs.replace(confirmed.verdict, further=account)
             return msgspec.structs.replace(confirmed, verdict=verdict)
@@ -230,7 +238,7 @@ class Judge:
 
     def _open(self, task: Task, *, fresh: bool = False) -> PreparedWorkload:
         if self._opened is None or fresh:
-            self._further = None
+            self._further, self._twin = None, None
             gpu = self._gpu()
             session = Session(
                 workload=self.workload,
@@ -373,6 +381,20 @@ class Judge:
             for name, one in first.items():
                 state, reason = odd.get(name, (one.state, one.reason))
                 tell(msgspec.structs.replace(one, state=state, reason=reason))
+
+    def _twin_of(self, opened: PreparedWorkload, task: Task) -> Twin | Unknown:
+        """The kernel's twin that marks what of it runs, assembled once."""
+        if self._twin is None:
+            self._twin = twin_of(
+                opened.unit,
+                opened.target.compiled,
+                opened.program.read_bytes(),
+                toolchain=self._toolchain,
+                folder=self._folder / "twin",
+                timeout=self.settings.compile_seconds,
+                task=task,
+            )
+        return self._twin
 
     def _further_judge(self, opened: PreparedWorkload) -> FurtherJudge:
         if self._further is None:

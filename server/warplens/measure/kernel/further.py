@@ -23,6 +23,7 @@ from warplens.measure.kernel.accompany import Replacement
 from warplens.measure.kernel.places import Place, Plan, lightest
 from warplens.measure.kernel.survey import paired
 from warplens.measure.kernel.target import Target
+from warplens.measure.kernel.twin import Twin
 from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
 from warplens.measure.verdict import Candidate, Further, State, Verdict
 from warplens_tools.cuda.model import SourceModel
@@ -76,6 +77,9 @@ class FurtherJudge:
         self._changes: dict[str, Changes] = {}
         #: Grids of the judged kernel at which candidates were slower, by candidate.
         self._slower: dict[str, tuple[Extent, ...]] = {}
+        #: What marks which of the judged kernel's blocks run, and by candidate the marks of its other shapes.
+        self.twin: Twin | None = None
+        self.ran: dict[str, list[str]] = {}
 
     def slower_at(self, candidate: str) -> tuple[Extent, ...]:
         """Grids of the program's at which a candidate for the judged kernel was found slower."""
@@ -238,16 +242,20 @@ class FurtherJudge:
         odd: dict[str, tuple[State, str]] = {}
 
         own = place.kernel == self._judged
+        spec = place.spec
+        if own and not spec.instead[0]:
+            spec = msgspec.structs.replace(spec, twin=self.twin)
 
         def take(heard: VisitResult) -> None:
             said = _said(heard, place.spec.timed, own, verdict)
+            self.ran.setdefault(heard.result.candidate, []).append(heard.result.ran)
             if said is not None:
                 odd[heard.result.candidate] = (said[0], f"{place.name}: {said[1]}")
             if own and said is not None and said[0] == "same":
                 self._slower[heard.result.candidate] = (place.spec.target.shape.grid,)
 
         try:
-            Visits(place.spec, self._settings, self._folder).judge(jobs, take, task)
+            Visits(spec, self._settings, self._folder).judge(jobs, take, task)
         except (InputError, TimeLimitError) as error:
             if place.spec.instead[0]:
                 # its own launches may be of another kind: it stays among what was not run

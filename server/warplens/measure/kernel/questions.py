@@ -34,7 +34,7 @@ class Questions:
         self._thorough, self._shortened = thorough, settings.lower_precision
         self.variants = [v for v in VARIANTS if asks and not (apart and v.kind == "aliased")]
         self._rooms = list(ROOMS) if asks and thorough else []
-        self.poison, self.fill, self.moves = True, True, asks
+        self.poison, self.fill, self.moves, self.twin = True, True, asks, True
         #: Which launch of the shape, from 0.
         self.launch = launch
         #: What it did not stand, by stage, and what it was not asked since it had not stood others, like it or many.
@@ -64,7 +64,7 @@ class Questions:
         if not stages or any(isinstance(r, BaselineRecord) for r in run.records):
             return False
         self.lost_seconds += seconds
-        if "rooms" in stages:
+        if "rooms" in stages and stages[-1] != "twin":
             self._leave_out_of_rooms(stages[-1])
         elif not self._left_out(stages[-1], run):
             return False
@@ -81,6 +81,8 @@ class Questions:
         elif stage == "later launch" and self.launch:
             # its results lie there from the launch before, and nothing tells them from inputs
             self.launch = 0
+        elif stage == "twin" and self.twin:
+            self.twin = False
         elif stage == "moved inputs" and self.moves:
             self.moves = False
         elif stage.startswith("variant ") and self.variants:

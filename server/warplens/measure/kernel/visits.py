@@ -17,6 +17,7 @@ from warplens.measure.costs import ARRIVAL, LARGER, LEARN, LOST, SNAPSHOT, START
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.questions import Questions, joined
 from warplens.measure.kernel.target import Target
+from warplens.measure.kernel.twin import Twin
 from warplens_tools.cuda.model import Parameter
 from warplens_tools.cuda.values import layouts
 from warplens_tools.errors import InputError, TimeLimitError
@@ -36,11 +37,14 @@ from warplens_tools.run.probe.records import (
 )
 from warplens_tools.run.probe.visit import Command, ProbeRun, run_with_probe
 from warplens_tools.toolchain.ptx_asks import asked as asked_of
+from warplens_tools.toolchain.ptx_marks import MARKS
 from warplens_tools.toolchain.ptx_modes import modes_of
 
 #: Of a comparison with one candidate, in times of what learning the kernel may take: it is run once where the kernel
 #: was run several times.
 _COMPARING = 8.0
+#: Of that time, for what the kernel's twin says of which blocks run.
+_TWIN = 0.5
 #: Sets of inputs, the program's own among them, that a candidate is compared on before it is timed against a bar
 #: (`kFirstCases` of the probe): wrong ones are mostly so on the first.
 FIRST_CASES = 3
@@ -96,6 +100,8 @@ class VisitSpec(msgspec.Struct, frozen=True):
     any_block: bool = False
     #: The unit's PTX, which says what the kernel compares its inputs with.
     ptx: str = ""
+    #: What marks which of the kernel's blocks run; None where that is not asked.
+    twin: Twin | None = None
 
     def unseen(self) -> list[Unknown]:
         """What launches leave where only their own blocks read."""
@@ -339,6 +345,8 @@ class Visits:
             widened=asked.widened,
             tells_nan=asked.nan,
             candidates=tuple(batch),
+            twin=place.twin.job if place.twin is not None and self.asks.twin else None,
+            marks=MARKS,
             options={
                 "repeats": s.repeats,
                 "tolerance_factor": s.tolerance_factor,
@@ -351,6 +359,7 @@ class Visits:
                 "timing_seconds_most": s.timing_seconds_most,
                 "learn_seconds": self._learning(),
                 "compare_seconds": _COMPARING * self._learning(),
+                "twin_seconds": _TWIN * self._learning(),
                 "rounds_min": s.rounds_min,
                 "rounds_max": s.rounds_max,
                 "precision": s.precision,

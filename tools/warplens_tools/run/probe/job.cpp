@@ -137,6 +137,8 @@ const std::map<std::string, Reader>& readers() {
         {"blocks", [](Job& j, auto& s) { read_rule(s, last(j).rule); }},
         {"stands", [](Job& j, auto& s) { s >> last(j).launches; last(j).kernel = rest_of(s); }},
         {"pointer", [](Job& j, auto& s) { last(j).parameters.push_back(read_parameter(s)); }},
+        // what was said of a candidate last is said of the kernel's twin
+        {"twin", [](Job& j, auto& s) { j.twin = last(j); j.candidates.pop_back(); j.marks = rest_of(s); }},
         {"geometry",
          [](Job& j, auto& s) { const Shape from = read_shape(s); last(j).shapes.emplace_back(from, read_shape(s)); }},
         {"variable",

@@ -244,6 +244,9 @@ class Job(msgspec.Struct, frozen=True):
     #: And floats.
     sentinels: tuple[float, ...] = ()
     candidates: tuple[JobCandidate, ...] = ()
+    #: The kernel's twin that marks what of it ran, and the variable that holds the marks; None for no such.
+    twin: JobCandidate | None = None
+    marks: str = ""
     options: dict[str, float] = {}
 
 
@@ -284,6 +287,8 @@ def encode_job(job: Job) -> str:
     lines += [f"option {name} {float(value)!r}" for name, value in job.options.items()]
     for candidate in job.candidates:
         lines += _candidate(candidate)
+    if job.twin is not None:
+        lines += [*_candidate(job.twin), f"twin {job.marks}"]
     if any("\n" in line or "\r" in line for line in lines):
         raise InputError("a path or kernel name holds a line break, which the probe cannot take")
     return "\n".join(lines) + "\n"

@@ -215,4 +215,13 @@ void Loaded::reset(CUstream stream) {
         check(cuMemcpyHtoDAsync(own.at, own.contents.data(), own.contents.size(), stream), "resetting a variable");
 }
 
+std::vector<std::uint8_t> Loaded::contents(const std::string& name) const {
+    CUdeviceptr at = 0;
+    std::size_t bytes = 0;
+    check(cuModuleGetGlobal(&at, &bytes, module_, name.c_str()), "finding a variable");
+    std::vector<std::uint8_t> held(bytes);
+    check(cuMemcpyDtoH(held.data(), at, bytes), "reading a variable");
+    return held;
+}
+
 }  // namespace warplens

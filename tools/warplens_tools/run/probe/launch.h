@@ -82,6 +82,8 @@ class Loaded {
     void bind();
     // Puts the variables that only it has back to what they were when it was loaded.
     void reset(CUstream stream);
+    // What a variable holds now. Throws DriverError.
+    std::vector<std::uint8_t> contents(const std::string& name) const;
 
    private:
     struct Own {

@@ -141,6 +141,9 @@ class BaselineRecord(_Record, frozen=True, tag="baseline"):
     room_seconds: float = 0.0
     #: On every set of inputs rounding alone may change the results by their own size.
     blind: bool = False
+    #: Seconds that the kernel's twin took, and why nothing is known of it; "" where something is, or it was not asked.
+    twin_seconds: float = 0.0
+    twin: str = ""
 
 
 class Pulse(_Record, frozen=True, tag="pulse"):
@@ -189,6 +192,10 @@ class ResultRecord(_Record, frozen=True, tag="result"):
     load_seconds: float = 0.0
     right_seconds: float = 0.0
     timing_seconds: float = 0.0
+    #: Of the kernel's twin, on the sets of inputs that the candidate was compared on: a digit for each mark, 1 where it
+    #: was set; "" where there is no twin. And on how many of those sets it did not run.
+    ran: str = ""
+    ran_unknown: int = 0
 
     @property
     def speedup(self) -> float:

@@ -15,6 +15,7 @@
 #include "scrub.h"
 #include "stats.h"
 #include "trial.h"
+#include "twin.h"
 
 namespace warplens {
 namespace {
@@ -79,13 +80,30 @@ class Visit {
         const double own = now();
         learn_rooms();
         const double learned = now();
+        see_what_runs();
+        const double seen = now();
         const auto samples = job_.option("time") ? trial_->warm_up() : std::vector<double>{};
         slow_ = !samples.empty() && median(samples) > kSlow;
         results_.write(oracle_->summary(roomy_.get())
                            .add("origin", trial_->origin())
                            .add("learn_seconds", learned - started)
                            .add("room_seconds", learned - own)
-                           .add("warm_up_seconds", now() - learned));
+                           .add("twin_seconds", twin_.seconds())
+                           .add("twin", twin_.why_not())
+                           .add("warm_up_seconds", now() - seen));
+    }
+
+    // Which blocks of the kernel run on the sets of inputs, before any candidate is loaded.
+    void see_what_runs() {
+        if (!twin_.asked()) return;
+        results_.write(Record("stage").add("name", "twin").add("seconds", 0.0));
+        put_back();
+        twin_.run(baseline_, *memory_, *oracle_, scrub_, stream_, results_);
+        if (roomy_) {
+            put_back();
+            twin_.run(rooms_->launch(), *room_memory_, *roomy_, scrub_, stream_, results_);
+        }
+        put_back();
     }
 
     // The launch on larger copies of its memory, if there are any: the program's state is put back for it and after it.
@@ -204,6 +222,7 @@ class Visit {
             outcome.lowered = outcome.lowered || worst.lowered;
             if (!outcome.reason.empty() && c.variant.name != "own") outcome.reason += ", on inputs " + c.variant.name;
             worst = outcome;
+            if (twin_.asked()) ran_.add(twin_, c);
             if (!outcome.reason.empty()) break;
         }
         in.memory.unbind();
@@ -315,6 +334,7 @@ class Visit {
     void measure(const Candidate& candidate, Record& record) {
         const double started = now();
         compared_until_ = started + job_.option("compare_seconds");
+        ran_ = Ran();
         auto loaded = load(candidate, own());
         refuse_local(loaded->launch().function);
         const double ready = now();
@@ -364,6 +384,7 @@ class Visit {
         if (bar_ > 0 && outcome.reason.empty() && gains[false]) bar_ = std::max(bar_, gained);
         add_difference(record, outcome, true);
         record.raw("timings", "[" + timings + "]").add("timing_seconds", now() - compared);
+        if (twin_.asked()) record.add("ran", ran_.text()).add("ran_unknown", std::uint64_t{ran_.unknown()});
     }
 
     const Job& job_;
@@ -382,6 +403,8 @@ class Visit {
     Job room_job_;
     std::unique_ptr<Oracle> oracle_, roomy_;
     std::unique_ptr<Trial> trial_;
+    Twin twin_{job_.twin, job_.marks, job_.option("twin_seconds")};
+    Ran ran_;                   // of the candidate that is judged
 };
 
 // Another instantiation of the kernel, that the program launches nowhere, is launched where this one is.

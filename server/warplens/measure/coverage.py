@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of the judged kernel ran while a candidate was compared with it, and what the candidate changes of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from warplens.measure.build.candidates import Built
+from warplens.measure.kernel.twin import Twin
+from warplens.measure.kernel.visits import VisitResult
+from warplens.measure.session import PreparedWorkload
+from warplens_tools.cuda.parse import parse
+from warplens_tools.evidence import Unknown
+from warplens_tools.toolchain.ptx_ran import never_ran
+from warplens_tools.tunable.source import File
+from warplens_tools.tunable.unseen import unseen_changes
+
+_WHAT = "what of the kernel ran"
+
+
+class Coverage:
+    """The marks of one candidate's comparisons. Several threads may add to them."""
+
+    def __init__(self, twin: Twin | Unknown, further: Iterable[str]) -> None:
+        """`further`: marks of other launch shapes."""
+        self._twin = twin
+        self._ran = [digits for digits in further if digits]
+        self._why = ""
+        #: Seconds that the twin took.
+        self.seconds = 0.0
+
+    @property
+    def asked(self) -> Twin | None:
+        """What visits are to run; None for nothing."""
+        return self._twin if isinstance(self._twin, Twin) else None
+
+    def add(self, heard: VisitResult) -> None:
+        """Take what one visit's twin left."""
+        self.seconds += heard.baseline.twin_seconds
+        if heard.baseline.twin:
+            self._why = f"its twin cannot be asked: {heard.baseline.twin}"
+        elif heard.result.ran_unknown:
+            some = f"{heard.result.ran_unknown} sets of inputs"
+            self._why = f"on {some} its twin was not run, for want of time"
+        elif heard.result.ran:
+            self._ran.append(heard.result.ran)
+
+    def of(self, opened: PreparedWorkload, built: Built) -> tuple[str, list[Unknown]]:
+        """Why the candidate is not proven, "" for nothing; and what is not known of it."""
+        twin = self._twin
+        if isinstance(twin, Unknown):
+            return "", [twin]
+        if self._why:
+            return "", [Unknown(_WHAT, self._why)]
+        ran = never_ran(twin.marks, self._ran)
+        if ran is None:
+            return "", [Unknown(_WHAT, "its twin was not run")]
+        path = opened.session.workload.source
+        before = File(opened.text, parse(opened.text, path))
+        text = opened.builder.edited(built.candidate)
+        after = File(text, parse(text, path))
+        found = unseen_changes(before, after, opened.target.compiled.qualified_name, path, ran)
+        if found.why or not found.left:
+            return found.why, []
+        lines = ", ".join(map(str, found.left))
+        why = "no inputs that were compared led to all of them; the edit leaves them as they are"
+        return "", [Unknown(f"what lines {lines} of {opened.baseline.kernel} do in every case", why)]

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel's twin, which marks what of it runs: on each set of inputs that candidates are compared on, it says which of
+// its blocks some thread came to.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "job.h"
+#include "launch.h"
+#include "memory.h"
+#include "oracle.h"
+#include "scrub.h"
+
+namespace warplens {
+
+class Twin {
+   public:
+    using Marks = std::vector<std::uint8_t>;
+
+    // `twin` is loaded as candidates are, before any of them; nothing is run where the job has none.
+    Twin(const Candidate& twin, const std::string& variable, double seconds) : twin_(twin), variable_(variable), left_(seconds) {}
+
+    // One launch on each set of inputs, until there is no time left. What it cannot be asked says nothing, but for a launch
+    // that faults or does not come back, which ends the visit as one of the kernel's own does.
+    void run(const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream, Results& results);
+
+    // What ran on a set of inputs; nullptr where that is not known.
+    const Marks* on(const Case& c) const;
+    // Why nothing is known; empty where something is.
+    const std::string& why_not() const { return why_not_; }
+    double seconds() const { return seconds_; }
+    bool asked() const { return !twin_.cubin.empty(); }
+
+   private:
+    void run_all(const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream, Results& results);
+
+    const Candidate& twin_;
+    std::string variable_, why_not_;
+    double left_, seconds_ = 0;
+    std::map<const Case*, Marks> marks_;
+};
+
+// What ran on the sets of inputs that a candidate was compared on.
+class Ran {
+   public:
+    void add(const Twin& twin, const Case& c);
+    // As digits, one a mark.
+    std::string text() const;
+    // Sets of inputs of which it is not known.
+    unsigned unknown() const { return unknown_; }
+
+   private:
+    Twin::Marks marks_;
+    unsigned unknown_ = 0;
+};
+
+}  // namespace warplens

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a kernel never ran, by the marks that its twin left (`ptx_marks.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from warplens_tools.toolchain.ptx_marks import Comparison, Line, Loop, Marks
+
+
+class OneSided(msgspec.Struct, frozen=True):
+    """A comparison that was made, and whose outcome was always the same."""
+
+    at: Line
+    constants: tuple[str, ...]
+
+
+class NeverRan(msgspec.Struct, frozen=True):
+    """Places of the source that nothing ran of, comparisons with one outcome, and loops that nobody went round."""
+
+    places: frozenset[Line]
+    one_sided: tuple[OneSided, ...]
+    once: frozenset[Line]
+
+
+def never_ran(marks: Marks, ran: Sequence[str]) -> NeverRan | None:
+    """What did not, on all the inputs that digits of marks were taken on; None where some are not this twin's."""
+    if not ran or any(len(digits) != max(marks.count, 1) for digits in ran):
+        return None
+    found = [any(digits[k] == "1" for digits in ran) for k in range(marks.count)]
+    run = frozenset(line for k, lines in enumerate(marks.blocks) if found[k] for line in lines)
+    every = frozenset(line for lines in marks.blocks for line in lines)
+    return NeverRan(every - run, _one_sided(marks.comparisons, found), _once(marks.loops, found))
+
+
+def _one_sided(comparisons: Sequence[Comparison], found: Sequence[bool]) -> tuple[OneSided, ...]:
+    """A function that is inlined several times is one, and so is its comparison."""
+    outcomes: dict[tuple[Line, str, tuple[str, ...]], set[bool]] = {}
+    for one in comparisons:
+        held = outcomes.setdefault((one.at, one.operator, one.constants), set())
+        held |= {outcome for mark, outcome in ((one.holds, True), (one.fails, False)) if found[mark]}
+    return tuple(OneSided(at, constants) for (at, _, constants), held in outcomes.items() if len(held) == 1)
+
+
+def _once(loops: Sequence[Loop], found: Sequence[bool]) -> frozenset[Line]:
+    """Of several loops in one place the shortest goes one turn at a time; the others are unrolled, and to come to one is
+    several turns."""
+    places: dict[tuple[Line, str], list[Loop]] = {}
+    for loop in loops:
+        places.setdefault((loop.at, loop.calls), []).append(loop)
+    again = set()
+    for (at, _), here in places.items():
+        shortest = min(here, key=lambda loop: loop.length)
+        if any(found[loop.again] or (loop is not shortest and found[loop.head]) for loop in here):
+            again.add(at)
+    return frozenset(at for at, _ in places) - again
