@@ -19,6 +19,10 @@ from warplens_tools.toolchain.ptx_flow import Flow, flow_of
 #: Of more constants than that the smallest are taken.
 _MOST = 24
 _LARGEST = 1 << 31
+#: Beyond these so many that a kernel asks for itself, as for the least number that a type holds.
+_MOST_FAR = 4
+#: What takes the lower part of a number, where the upper one is flags: of 12 bits and more.
+_MASK, _LEAST_MASK = re.compile(r"\band\.b32\s+%\w+,\s*(%\w+),\s*(\d+);"), 1 << 12
 _COMPARISON = re.compile(r"\bsetp\.(\w+)(?:\.\w+)*?\.[sub](8|16|32|64)\s+([^;]+);")
 #: Floats that are compared with, as they stand or out of a register that holds nothing else.
 _FLOATS = re.compile(r"\bsetp\.\w+(?:\.\w+)*?\.f(?:32|64)\s+([^;]+);")
@@ -73,6 +77,8 @@ class Asked(msgspec.Struct, frozen=True):
     rounded: bool = False
     #: Whether floats are made whole numbers.
     whole: bool = False
+    #: By pointer the bits that are masked off of 32-bit numbers that lie there.
+    tags: tuple[tuple[int, int], ...] = ()
 
 
 @functools.lru_cache(maxsize=256)
@@ -87,12 +93,14 @@ def asked(ptx: str, kernel: str) -> Asked:
     loaded = dict(re.findall(_LOADED.format(kernel=re.escape(kernel)), body))
     added = set(_ADDED.findall(body))
     constants: set[int] = set()
+    far: set[int] = set()
     optional: set[int] = set()
     for kind, width, operands in _COMPARISON.findall(body):
         words = [word.strip() for word in operands.split(",")][1:]
         numbers = [int(word) for word in words if re.fullmatch(r"-?\d+", word)]
         for number in numbers:
             constants |= {number} if kind in ("eq", "ne") else {number - 1, number, number + 1}
+            far |= {number} if kind in ("eq", "ne") and abs(number) >= _LARGEST else set()
         if width == "64" and 0 in numbers:
             optional |= {int(loaded[word]) for word in words if word in loaded}
     lengths = [number for number in constants if 8 < number < 32]
@@ -102,7 +110,7 @@ def asked(ptx: str, kernel: str) -> Asked:
             constants |= {low, *(low + number for number in lengths)}
     near = sorted((c for c in constants if abs(c) < _LARGEST), key=lambda c: (abs(c), c))
     return Asked(
-        tuple(near[:_MOST]),
+        (*near[:_MOST], *sorted(far)[:_MOST_FAR]),
         frozenset(optional),
         _floats(body),
         _unread(body, kernel),
@@ -112,7 +120,19 @@ def asked(ptx: str, kernel: str) -> Asked:
         _below(body, flow),
         _ROUNDED.search(body) is not None and _FREE.search(body) is not None,
         _WHOLE.search(body) is not None,
+        _tags(body, flow),
     )
+
+
+def _tags(body: str, flow: Flow) -> tuple[tuple[int, int], ...]:
+    found: dict[int, int] = {}
+    for register, mask in ((r, int(m)) for r, m in _MASK.findall(body)):
+        if mask + 1 & mask or not _LEAST_MASK <= mask < 0xFFFFFFFF:
+            continue
+        for step in flow.steps.get(register, ()):
+            for base in flow.bases(step.place) if step.place else ():
+                found[int(base)] = found.get(int(base), 0xFFFFFFFF) & ~mask
+    return tuple(sorted((base, bits) for base, bits in found.items() if bits))
 
 
 def _below(body: str, flow: Flow) -> tuple[int, ...]:

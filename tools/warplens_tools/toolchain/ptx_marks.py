@@ -99,7 +99,7 @@ class Marked(msgspec.Struct, frozen=True):
 def marked(ptx: str, kernel: str) -> Marked | None:
     """The twin of a kernel, by its mangled name, and of all functions of the unit; other kernels stay as they are. None
     where the PTX does not have it."""
-    files = {number: path for number, path in _FILE.findall(ptx)}
+    files = dict(_FILE.findall(ptx))
     writer = _Writer(files)
     pieces: list[str] = []
     at, found = 0, False

@@ -45,8 +45,8 @@ def _one_sided(comparisons: Sequence[Comparison], found: Sequence[bool]) -> tupl
 
 
 def _once(loops: Sequence[Loop], found: Sequence[bool]) -> frozenset[Line]:
-    """Of several loops in one place the shortest goes one turn at a time; the others are unrolled, and to come to one is
-    several turns."""
+    """Of several loops in one place the shortest goes one turn at a time; the others are unrolled, and to come to one
+    is several turns."""
     places: dict[tuple[Line, str], list[Loop]] = {}
     for loop in loops:
         places.setdefault((loop.at, loop.calls), []).append(loop)

@@ -29,6 +29,22 @@ _CHOOSES = re.compile(r"min|max|clamp|saturate", re.IGNORECASE)
 #: What every kernel asks and counts by, and members of vectors: they tell no condition from another.
 _COMMON = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "x", "y", "z", "w"})
 _NUMBER = re.compile(r"(?i)(0x[0-9a-f']+|0b[01']+|[0-9']+)[ul]*\Z")
+#: Words of the language in conditions.
+_WORDS = frozenset(
+    {
+        "static_cast",
+        "const",
+        "unsigned",
+        "int",
+        "float",
+        "double",
+        "long",
+        "sizeof",
+        "nullptr",
+        "true",
+        "false",
+    }
+)
 #: Numbers that conditions without any meaning in common are made with.
 _USUAL = frozenset({0, 1})
 
@@ -52,6 +68,14 @@ class DeviceCode:
         name = kernel.rsplit("::", 1)[-1]
         kernels = [f for f in functions_named(self.tree, name) if f.is_kernel]
         names = {c for f in kernels for c in called_names(self.tree, self.tree.code_of(f.body))}
+        #: What the kernel is given: under the same names in another version, or loaded from by others.
+        self.parameters = frozenset(
+            self.tree.code_of(n)
+            for f in kernels
+            for node in walk(f.declarator)
+            if node.type == "parameter_declaration"
+            for n in _declared(node)
+        )
         self.functions: list[Function] = [
             f
             for f in functions_of(self.tree)
@@ -181,22 +205,39 @@ def chosen_by(root: Node, code: DeviceCode) -> Iterator[Node]:
 
 
 def has_counterpart(atom: Node, before: DeviceCode, after: DeviceCode, among: list[frozenset[str]]) -> bool:
-    """Whether some of the other version's conditions names what a condition names: members, parameters, constants; else
-    its local variables, where the other version has them. Where neither tells, it has."""
+    """Whether some of the other version's conditions asks for what a condition asks for.
+
+    That is its members and constants, else the parameters that it names, else its local variables, as far as the other
+    version has any of these; and the number that it compares with, or whose bits it looks at.
+    """
     words = set(before.words(atom))
-    numbers = {v for w in words if (v := number_of(w)) is not None}
-    names = {w for w in words if re.match(r"[A-Za-z_]", w)} - _COMMON
-    kept = names - before.locals
-    if kept:
-        asked = numbers - _USUAL
-        return any(kept <= other and all(_holds(other, n) for n in asked) for other in among)
-    shared = names & after.locals
-    return not shared or any(shared & other for other in among)
+    names = {w for w in words if re.match(r"[A-Za-z_]", w)} - _COMMON - _WORDS
+    outside = names - before.locals
+    kept = outside - before.parameters or outside
+    numbers, near = _compared_with(atom, before)
+    shared = names & after.locals if not kept else set[str]()
+    if not kept and not shared and not numbers:
+        return True
+    return any(
+        kept <= other and (not shared or shared & other) and all(_holds(other, n, near) for n in numbers)
+        for other in among
+    )
 
 
-def _holds(words: frozenset[str], number: float) -> bool:
-    """Whether a number, or its neighbour as `< 5` has it for `<= 4`, is among some words."""
-    return any((value := number_of(word)) is not None and abs(value - number) <= 1 for word in words)
+def _compared_with(atom: Node, code: DeviceCode) -> tuple[list[float], int]:
+    """The numbers that stand beside a condition's operator, but for usual ones; and how far off they may be written:
+    `< 5` is `<= 4`."""
+    operator = _operator(atom)
+    sides = [atom.child_by_field_name(side) for side in ("left", "right")] if operator else []
+    texts = ["".join(code.tree.code_of(side).split()).lstrip("-") for side in sides if side is not None]
+    numbers = [value for text in texts if (value := number_of(text)) is not None]
+    if operator != "&":
+        numbers = [value for value in numbers if value not in _USUAL]
+    return numbers, 0 if operator in ("&", "==", "!=") else 1
+
+
+def _holds(words: frozenset[str], number: float, near: int) -> bool:
+    return any((value := number_of(word)) is not None and abs(value - number) <= near for word in words)
 
 
 def _split(node: Node) -> Iterator[Node]:

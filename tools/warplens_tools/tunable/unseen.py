@@ -8,7 +8,7 @@ out the same stays if the other version asks for the same members, parameters an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -63,13 +63,13 @@ class _Comparing:
             )
         for one in ran.one_sided:
             for line, statement in self._statements([one.at]):
-                lost = self._lost(statement, one)
-                if lost is not None:
-                    said = " ".join(self._old.tree.code_of(lost).split())
-                    always = f"always came out the same {_ON_NO_INPUTS.replace('any', 'all')}"
+                meant = self._meant(statement, one)
+                if meant and self._lost(statement, meant):
+                    said = " ".join(self._old.tree.code_of(meant[0]).split())
+                    always = "always came out the same on all inputs that were compared"
                     why = f"line {line} of {self._kernel}: `{said}` {always}, and the edit has no such condition"
                     return Unseen(why)
-                left.add(line)
+                left |= {line} if meant else set()
         for line, statement in self._statements(ran.once):
             if statement.type in LOOPS and not self._turns(statement):
                 why = f"the loop in line {line} of {self._kernel} never went round {_ON_NO_INPUTS}"
@@ -102,15 +102,17 @@ class _Comparing:
         guard = next(self._old.guards(statement), None)
         return guard is None or self._stands(header_of(guard)) or self._asks(guard)
 
-    def _lost(self, statement: Node, one: OneSided) -> Node | None:
-        """The condition that a one-sided comparison may be, where the other version asks for nothing like it."""
-        if statement.type in LOOPS or self._stands(header_of(statement)):
-            return None
-        meant = [atom for atom in atoms_of(statement) if self._may_be(atom, one)]
+    def _meant(self, statement: Node, one: OneSided) -> list[Node]:
+        """The conditions that a comparison may be; of a loop none: how often it turns is asked otherwise."""
+        atoms = atoms_of(statement) if statement.type not in LOOPS else []
+        return [atom for atom in atoms if self._may_be(atom, one)]
+
+    def _lost(self, statement: Node, meant: Sequence[Node]) -> bool:
+        """Whether the other version has neither the statement nor any of these conditions."""
         among = self._new.conditions
-        if not meant or any(has_counterpart(atom, self._old, self._new, among) for atom in meant):
-            return None
-        return meant[0]
+        return not self._stands(header_of(statement)) and not any(
+            has_counterpart(atom, self._old, self._new, among) for atom in meant
+        )
 
     def _may_be(self, atom: Node, one: OneSided) -> bool:
         """By the numbers that are compared with: a condition's own, or a name that may stand for one."""

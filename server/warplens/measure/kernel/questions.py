@@ -22,6 +22,8 @@ _CRASHES = 2
 _LOST_SECONDS, _LOST_STARTS = 8.0, 2
 #: Numbers that candidates compare with and the kernel does not: so many of all that one visit is for.
 _MOST_ASKED = 16
+#: Integers that lead further, on larger copies of memory.
+_LEADS = frozenset({"flags", "plus", "redrawn", "asked"})
 _PAST_LIMIT = "the kernel itself ran past its time limit"
 
 
@@ -109,6 +111,16 @@ class Questions:
     def _leave_out_of_rooms(self, stage: str) -> None:
         """Numbers that lead a kernel out of all room that it has; after a few of them there are no rooms."""
         odd = next((v for v in self._rooms if stage == f"variant {v.name}"), None)
+        if odd is not None and odd.kind in _LEADS:
+            # what integers lead out of says nothing of lengths
+            left = [
+                v for v in self._rooms if v.kind not in _LEADS and not any(b.kind in _LEADS for b in v.beside)
+            ]
+            self.unasked += [
+                f"{v.name}, on larger copies" for v in self._rooms if v not in left and v is not odd
+            ]
+            self._rooms = left
+            return
         self._crashed["rooms"] += 1
         if odd is not None:
             self._rooms.remove(odd)

@@ -85,6 +85,24 @@ _NEAR = _drawn("floats that differ in their last bits", "near", 3)
 _HALFWAY = _each("floats of one buffer between whole numbers", "halfway", 4)
 #: Keys of 64 bits that 32 do not tell apart.
 _UPPER = _drawn("64-bit integers of other upper halves", "upper", 2)
+#: Keys in which a digit is the same in all, or nearly all, and keys that are in order.
+_FIELDS = tuple(
+    Variant(f"with integers {name}", float(way), kind="fields")
+    for way, name in enumerate(
+        (
+            "of few bits",
+            "whose lower bits alone differ",
+            "whose upper bits alone differ",
+            "of which four bits are the same",
+            "that rise",
+            "that fall",
+        )
+    )
+)
+#: Coordinates left of all and above it, and between there and the first.
+_CENTRED = _drawn("floats around zero", "centred", 2)
+#: Flags beside an index in one word.
+_TAGGED = _drawn("bits that are masked off of integers", "tagged", 2)
 #: Sentinels: -1 for a length or a place, what the kernel compares with, NaN in one buffer alone.
 _ASKED = _drawn("integers that the kernel asks for", "asked", 4)
 _BELOW = _each("-1 in one buffer of integers", "below", 4)
@@ -128,6 +146,13 @@ _BESIDE = (
     Variant("optional pointers null, or not", kind="toggled"),
     Variant("integers drawn anew", kind="redrawn"),
     Variant("integers zero", kind="vacant"),
+)
+#: And beside a mode, or a step, that this launch has not: data that only it minds.
+_MINDED = (
+    Variant("floats a thousand times as large", 1000.0),
+    Variant("integers of all sizes", kind="full"),
+    Variant("floats around zero", kind="centred"),
+    Variant("other signs and sizes in each buffer", kind="mingled"),
 )
 
 
@@ -173,6 +198,13 @@ _TWO = (
         )
         for k in range(4)
     ),
+    *(
+        _beside(
+            Variant("one number by value that the kernel asks for", kind="numbers", target=ASKS_FROM + k),
+            _MINDED[(k + k // 6) % len(_MINDED)],
+        )
+        for k in range(24)
+    ),
 )
 #: In and out in one place, for kernels that do not forbid it.
 ALIASED = _each("an input where a result goes to", "aliased", 3)
@@ -210,6 +242,9 @@ VARIANTS = (
     *_EMPTY,
     *_ODD,
     *_ASKED,
+    *_FIELDS,
+    *_CENTRED,
+    *_TAGGED,
     *_BELOW,
     *_SIZES,
     *_MINGLED,
@@ -252,6 +287,9 @@ ALTERNATIVES = (
     ("with spikes", "with zeros filled"),
     tuple(v.name for v in _ODD),
     tuple(v.name for v in _ASKED),
+    tuple(v.name for v in _FIELDS),
+    tuple(v.name for v in _CENTRED),
+    tuple(v.name for v in _TAGGED),
     tuple(v.name for v in _EMPTY),
     ("negated", "with mixed signs", "far from zero"),
     tuple(v.name for v in _MINGLED),
@@ -286,7 +324,23 @@ _REST = (
     *_each("one number by value of yet another size", "numbers", 3 * WAYS_OF, WAYS_OF),
     *_each("one number by value that the kernel asks for", "numbers", 32, ASKS_FROM),
 )
-ROOMS = (*_LARGER, *_SEVERAL, *_LONGER, *_TWO_LARGER, *_REST)
+#: Integers that lead further than the program has memory for: a second kind, a first exception, a wider frame.
+_LED = (
+    Variant("with zeros and ones among integers", kind="flags"),
+    Variant("with small integers one larger", kind="plus"),
+    Variant("with integers drawn anew", kind="redrawn"),
+    *_ASKED,
+    *_each("zeros and ones in one buffer of integers", "flags", _BUFFERS),
+    *_each("small integers of one buffer one larger", "plus", _BUFFERS),
+    *(
+        _beside(
+            Variant("one number by value of another size", kind="numbers", target=k), Variant(name, kind=kind)
+        )
+        for k in range(_NUMBERS)
+        for name, kind in (("zeros and ones among integers", "flags"), ("small integers one larger", "plus"))
+    ),
+)
+ROOMS = (*_LARGER, *_SEVERAL, *_LONGER, *_TWO_LARGER, *_LED, *_REST)
 
 
 def in_order(rooms: Sequence[Variant], chance: random.Random) -> tuple[Variant, ...]:
@@ -297,13 +351,35 @@ def in_order(rooms: Sequence[Variant], chance: random.Random) -> tuple[Variant, 
         some = [v for v in rooms if any(v in group for group in of)]
         return chance.sample(some, len(some))
 
-    first = (shuffled(_LARGER), shuffled(_TWO_LARGER), shuffled(_SEVERAL, _LONGER))
+    first = (shuffled(_LARGER), shuffled(_TWO_LARGER), shuffled(_SEVERAL, _LONGER), shuffled(_LED))
     turns = [v for turn in zip_longest(*first) for v in turn if v is not None]
     return (*turns, *shuffled(_REST))
 
 
+#: The kinds that caught most exploits of all batches, by the records of `docs/benchmarks/exploits_*.json`, most first,
+#: and how many of them in a row count as alike.
+_CATCHES: tuple[VariantKind, ...] = (
+    "asked",
+    "numbers",
+    "less",
+    "nulls",
+    "specials",
+    "infinities",
+    "voids",
+    "full",
+)
+_ALIKE = 2
 #: Inputs that a lower precision holds exactly: what is off on them was not the precision.
 SHORTENED = Variant("of few bits, which a lower precision holds", 0.0, 1.0)
+
+
+def _first_what_catches(variants: Sequence[Variant], chance: random.Random) -> list[Variant]:
+    """In random order, but every other one of those that have caught most, as long as there are any: what comes first
+    is all where time or memory is short, and no kind is left out each time."""
+    mixed = chance.sample(list(variants), len(variants))
+    often = sorted((v for v in mixed if v.kind in _CATCHES), key=lambda v: _CATCHES.index(v.kind) // _ALIKE)
+    rest = [v for v in mixed if v.kind not in _CATCHES]
+    return [v for pair in zip_longest(often, rest) for v in pair if v is not None]
 
 
 def drawn(variants: Sequence[Variant], *, thorough: bool, shortened: bool) -> tuple[Variant, ...]:
@@ -314,6 +390,5 @@ def drawn(variants: Sequence[Variant], *, thorough: bool, shortened: bool) -> tu
     for row in () if thorough else ALTERNATIVES:
         there = [v.name for v in variants if v.name in row]
         out |= set(there) - {chance.choice(there)} if there else set()
-    chosen = [v for v in variants if v.name not in out]
-    chance.shuffle(chosen)
+    chosen = _first_what_catches([v for v in variants if v.name not in out], chance)
     return (SHORTENED, *chosen) if shortened and variants else tuple(chosen)

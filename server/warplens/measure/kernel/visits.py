@@ -338,6 +338,7 @@ class Visits:
             loose=modes.loose,
             masks=modes.masks,
             below=asked.below,
+            tags=asked.tags,
             sentinels=joined(asked.floats, (f for one in batch for f in one.sentinels)),
             rule=place.rule,
             unread=asked.unread,

@@ -130,6 +130,8 @@ class Inputs {
     bool only_read(const Area& area) const;
     std::uint64_t fewest() const;
     void vary(const Area& area, const Variant& variant, std::uint64_t seed);
+    // Bits that the kernel masks off of what lies there; 0 for none.
+    std::uint64_t tags_of(const Area& area) const;
     CUdeviceptr given();
     // What is met, and whether among integers; nothing where there is no such number.
     struct Met {

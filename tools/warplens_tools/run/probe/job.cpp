@@ -69,7 +69,7 @@ Variant read_variant(std::istringstream& line) {
         {"numbers", Variant::numbers}, {"fewer", Variant::fewer},
         {"voids", Variant::voids}, {"mingled", Variant::mingled}, {"plus", Variant::plus}, {"met", Variant::met}, {"ranks", Variant::ranks}, {"striped", Variant::striped},
         {"turned", Variant::turned}, {"stepped", Variant::stepped}, {"vast", Variant::vast},  {"few", Variant::few}, {"longer", Variant::longer}, {"endless", Variant::endless}, {"reached", Variant::reached},
-        {"standing", Variant::standing}, {"high", Variant::high}, {"aliased", Variant::aliased}, {"upper", Variant::upper}, {"nicked", Variant::nicked}, {"near", Variant::near}, {"halfway", Variant::halfway},
+        {"standing", Variant::standing}, {"high", Variant::high}, {"aliased", Variant::aliased}, {"upper", Variant::upper}, {"nicked", Variant::nicked}, {"near", Variant::near}, {"halfway", Variant::halfway}, {"fields", Variant::fields}, {"centred", Variant::centred}, {"tagged", Variant::tagged},
         {"settled", Variant::settled}, {"loose", Variant::loose}, {"masked", Variant::masked}, {"tables", Variant::tables}};
     Variant v;
     std::string kind;
@@ -118,6 +118,7 @@ const std::map<std::string, Reader>& readers() {
         {"free", [](Job& j, auto& s) { std::size_t index = 0; s >> index; j.free.insert(index); }},
         {"tells_nan", [](Job& j, auto&) { j.tells_nan = true; }},
         {"loose", [](Job& j, auto& s) { std::size_t index = 0; s >> index; j.loose.insert(index); }},
+        {"tag", [](Job& j, auto& s) { std::size_t index = 0; s >> index; s >> j.tags[index]; }},
         {"below", [](Job& j, auto& s) { std::size_t index = 0; s >> index; j.below.insert(index); }},
         {"mask", [](Job& j, auto& s) { j.masks.emplace_back(); s >> j.masks.back().first >> j.masks.back().second; }},
         {"widened", [](Job& j, auto&) { j.widened = true; }},

@@ -65,10 +65,12 @@ struct Parameter {
 // `upper` are 64-bit integers of which some have other upper halves; `settled` one
 // float by value that is a small whole number, or hardly another; `loose` are integers by value that nothing
 // leads by, of any size; `masked` has one more bit that the kernel asks a number by value for, or one less; `tables` are
+// `fields` are keys in which bit fields are alike, or that are in order, by `scale` one of six ways; `centred` floats less
+// one of them; `tagged` numbers with bits that the kernel masks off before it is led by them. `tables` are
 // tables of pointers to what is only read, whose entries lead one or two elements further.
 struct Variant {
     // those before `scalars` are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, nicked, near, halfway, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, moved };
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, nicked, near, halfway, fields, centred, tagged, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, moved };
 
     static constexpr double kVanishing = 0.005;
 
@@ -99,7 +101,7 @@ struct Variant {
     bool any(Holds holds) const { return holds(*this) || std::any_of(beside.begin(), beside.end(), holds); }
     bool shortened() const { return kind == moved && scale == 0 && noise != 0; }
     bool own() const { return kind == moved && scale == 1 && noise == 0 && beside.empty(); }
-    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped || kind == longer || kind == reached || kind == upper || kind == nicked; }
+    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped || kind == longer || kind == reached || kind == upper || kind == nicked || kind == plus || kind == fields || kind == tagged; }
     bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == endless || kind == toggled || kind == many || kind == few || kind == reshaped || kind == numbers || kind == high || kind == aliased || kind == settled || kind == loose || kind == masked; }
     // Numbers by value, with buffers or, as -1, without.
     bool of_numbers() const { return by_value() || kind == asked || kind == below; }
@@ -167,6 +169,7 @@ struct Job {
     std::set<std::size_t> unread;      // parameters that the kernel never reads
     std::set<std::size_t> free;        // pointers behind which no number leads anywhere or decides anything
     std::set<std::size_t> loose;       // integers that no address and no branch rests on
+    std::map<std::size_t, std::uint64_t> tags;  // by pointer: bits that are masked off of what lies there
     std::set<std::size_t> below;       // integers by value that the kernel asks whether they are below zero
     std::vector<std::pair<std::size_t, std::int64_t>> masks;  // bits that the kernel asks a parameter for
     std::vector<std::string> globals;  // of the running program's module

@@ -85,7 +85,9 @@ class JobParameter(msgspec.Struct, frozen=True):
 #: each several times but for their last bits (`near`),
 #: or between two whole numbers (`halfway`). By value: one float a small whole number or hardly another
 #: (`settled`), numbers by which nothing is led of any size (`loose`), a bit turned that the kernel asks for (`masked`).
-#: Tables of pointers to what is only read, whose entries lead a little further (`tables`).
+#: Tables of pointers to what is only read, whose entries lead a little further (`tables`). Keys whose bit fields are
+#: alike, or that are in order, by `scale` one of six ways (`fields`); floats less one of them (`centred`); numbers with
+#: bits that the kernel masks off before they lead it anywhere (`tagged`).
 VariantKind = Literal[
     "moved",
     "redrawn",
@@ -144,6 +146,9 @@ VariantKind = Literal[
     "loose",
     "masked",
     "tables",
+    "fields",
+    "centred",
+    "tagged",
 ]
 
 
@@ -239,6 +244,8 @@ class Job(msgspec.Struct, frozen=True):
     masks: tuple[tuple[int, int], ...] = ()
     #: Parameters that the kernel asks whether they are below zero, or some number there.
     below: tuple[int, ...] = ()
+    #: By pointer, bits that it masks off of what lies there.
+    tags: tuple[tuple[int, int], ...] = ()
     #: Integers that the kernel compares with.
     constants: tuple[int, ...] = ()
     #: And floats.
@@ -274,6 +281,7 @@ def encode_job(job: Job) -> str:
     lines += [f"free {index}" for index in job.free]
     lines += [f"loose {index}" for index in job.loose]
     lines += [f"below {index}" for index in job.below]
+    lines += [f"tag {index} {bits}" for index, bits in job.tags]
     lines += [f"mask {index} {bit}" for index, bit in job.masks]
     lines += ["widened"] if job.widened else []
     lines += ["tells_nan"] if job.tells_nan else []

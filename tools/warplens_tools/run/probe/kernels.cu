@@ -149,7 +149,8 @@ extern "C" __global__ void warplens_fill_bytes(unsigned char* data, u64 count) {
 // type's full range, 11 one less, 12 halved, 13 a half of zeros, 14 and 15 zeros, 16 repeated, 17 one for zero, 18 far from zero,
 // 19 more, 20 of given ones, 21 with -1 among them, 22 infinities, 23 four values, 24 small ones one larger, 25 runs of NaN, 26 one in sixteen what `limit` holds, 27 runs of it,
 // 28 columns of zeros, 29 other signs, 30 rising by little, 31 very large and very small, 32 a few far larger, 33 with other upper halves,
-// 34 a few others, 35 nearly the same several times, 36 halfway between whole numbers.
+// 34 a few others, 35 nearly the same several times, 36 halfway between whole numbers, 37 bit fields that are alike, or in
+// order, 38 around zero, 39 with bits of `limit`.
 // `period` is the length of a row where it is known. Redrawn and permuted values are the buffer's own: an index stays in its
 // array.
 __device__ inline double uniform(u64 bits) { return double(bits >> 11) * 0x1p-53; }  // [0, 1)
@@ -277,9 +278,19 @@ __device__ T spiked(T x, u64 bits) {
     return static_cast<T>(fmin(fmax(spike, -most), most));
 }
 
+// Less by one of its like: about half below zero, and some between one below it and zero. Vectors stay what they are.
+template <class T>
+__device__ T centred(const Source<T>& source, u64 i, u64 seed) {
+    const u64 vectors = source.count / 4;
+    const u64 other = vectors ? mix(seed) % vectors * 4 + i % 4 : 0;
+    const double zero = static_cast<double>(source[other]);
+    return isfinite(zero) ? static_cast<T>(static_cast<double>(source[i]) - zero) : source[i];
+}
+
 template <class T>
 __device__ T varied(const Source<T>& source, u64 i, unsigned kind, u64 seed) {
     const u64 bits = mix(seed + i);
+    if (kind == 38) return centred(source, i, seed);
     if (kind == 3) return filled_zero(source, i, seed);
     if (kind == 5) return blanked(source, i, seed);
     if (kind == 27) return is_void(source, i, seed) ? static_cast<T>(__longlong_as_double(static_cast<long long>(source.limit))) : source[i];
@@ -302,6 +313,24 @@ template <class T>
 __device__ T lessened(T value, bool half) {
     if (half) return value / 2;
     return value && !(value >> (8 * sizeof(T) - 1)) ? value - 1 : value;
+}
+
+// Keys of which a part is the same in all or in most, or that are in order: few bits set, the lower half alone or the upper
+// one alone drawn, four bits the same in all, rising, falling; with their neighbours' values now and then.
+template <class T>
+__device__ T in_fields(u64 i, u64 count, u64 way, u64 seed) {
+    const u64 drawn = mix(seed + i), same = mix(seed ^ 0x5bd1e995), half = 4 * sizeof(T);
+    const u64 lower = (u64{1} << half) - 1, field = u64{15} << same % (2 * half / 4) * 4;
+    // without its sign, of which order may be another one
+    const u64 step = (static_cast<T>(-1) >> 1) / (count ? count : 1), place = i - (drawn >> 60 == 0 && i);
+    switch (way) {
+        case 0: return static_cast<T>(drawn & mix(drawn) & mix(drawn + 1) & mix(drawn + 2) & mix(drawn + 3));
+        case 1: return static_cast<T>((drawn & lower) | (same & ~lower));
+        case 2: return static_cast<T>((drawn & ~lower) | (same & lower));
+        case 3: return static_cast<T>((drawn & ~field) | (same & field));
+        case 4: return static_cast<T>(place * step);
+        default: return static_cast<T>((count - 1 - place) * step);
+    }
 }
 
 template <class T>
@@ -344,6 +373,8 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
             const u64 most = 1 + seed % 3, risen = static_cast<u64>(source[0]) + i * most + bits % (most + 1);
             return static_cast<T>(risen < source[source.count - 1] ? risen : source[source.count - 1]);
         }
+        case 37: return in_fields<T>(i, source.count, source.limit, seed);
+        case 39: return bits >> 62 ? source[i] : static_cast<T>(source[i] | (bits & source.limit));
         case 24: return source[i] <= 64 ? static_cast<T>(source[i] + 1) : source[i];
         // keys that share all that 32 bits hold
         case 33: return bits >> 62 ? source[i] : static_cast<T>(source[bits % 2 ? i : mix(bits) % source.count] ^ u64{1} << (33 + bits / 2 % 28));

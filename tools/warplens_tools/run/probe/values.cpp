@@ -20,12 +20,22 @@ constexpr std::size_t kFewNumbers = 64;
 
 void Inputs::vary(const Area& area, const Variant& variant, std::uint64_t seed) {
     if (variant.kind == Variant::upper && area.width != 8) return;
-    const bool anywhere = variant.kind == Variant::full || variant.kind == Variant::turned || variant.kind == Variant::upper;
+    const bool anywhere = variant.kind == Variant::full || variant.kind == Variant::turned || variant.kind == Variant::upper || variant.kind == Variant::fields;
     // no byte leads far, whatever it is
     if ((anywhere || variant.kind == Variant::asked) && look(area).index && !(anywhere && area.width == 1)) return;
     if (variant.kind == Variant::turned && look(area).flag) return;
     if (variant.kind == Variant::stepped && !look(area).ascends) return;
-    memory_.vary(area.stretch, variant.kind, area.width, seed, variant.kind == Variant::asked ? given() : fewest());
+    std::uint64_t limit = variant.kind == Variant::asked ? given() : fewest();
+    if (variant.kind == Variant::fields) limit = static_cast<std::uint64_t>(variant.scale);
+    if (variant.kind == Variant::tagged && !(limit = tags_of(area))) return;
+    memory_.vary(area.stretch, variant.kind, area.width, seed, limit);
+}
+
+std::uint64_t Inputs::tags_of(const Area& area) const {
+    std::size_t end = 0;
+    const Typed* said = said_of(area.stretch.block, area.stretch.offset, end);
+    const auto found = said && said->parameter >= 0 ? job_.tags.find(static_cast<std::size_t>(said->parameter)) : job_.tags.end();
+    return found == job_.tags.end() ? 0 : found->second;
 }
 
 void Inputs::put(const Variant& variant, std::uint64_t seed, const Given& given) {
