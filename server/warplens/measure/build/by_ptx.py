@@ -6,6 +6,7 @@ from __future__ import annotations
 from warplens.measure.build.unit import Unit
 from warplens_tools.toolchain.ptx_between import unseen
 from warplens_tools.toolchain.ptx_exact import less_exact
+from warplens_tools.toolchain.ptx_lanes import narrower_lanes
 from warplens_tools.toolchain.ptx_rounds import rounds_unseen
 from warplens_tools.toolchain.ptx_sums import coarser
 from warplens_tools.toolchain.ptx_widths import narrowed
@@ -22,6 +23,8 @@ def why_not_by_ptx(baseline: Unit, unit: Unit, judged: str, *, wide: bool, lower
     """
     if why := narrowed(baseline.widths, unit.widths) if wide else "":
         return f"{why}: larger arrays or numbers than this program's may overflow it"
+    if why := narrower_lanes(baseline.lanes, unit.lanes):
+        return f"{why}: larger numbers than this program's may overflow it"
     if why := unseen(baseline.between, unit.between):
         return why
     if lower:

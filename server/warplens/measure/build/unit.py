@@ -19,6 +19,7 @@ from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.ptx_asm import escapes
 from warplens_tools.toolchain.ptx_between import Between, between_in
 from warplens_tools.toolchain.ptx_exact import Exact, exact_in
+from warplens_tools.toolchain.ptx_lanes import Lanes, lanes_in
 from warplens_tools.toolchain.ptx_rounds import Rounds, rounds_in
 from warplens_tools.toolchain.ptx_state import reads_new_state
 from warplens_tools.toolchain.ptx_sums import sums_in
@@ -68,6 +69,11 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def exact(self) -> dict[str, Exact]:
         """What its kernels do for the last bits of their results, kept as the widths are."""
         return exact_in(self.ptx)
+
+    @cached_property
+    def lanes(self) -> dict[str, Lanes]:
+        """In how many bits its kernels add up over lanes, kept as the widths are."""
+        return lanes_in(self.ptx)
 
     @cached_property
     def between(self) -> dict[str, Between]:

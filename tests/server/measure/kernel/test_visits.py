@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.questions import joined
-from warplens.measure.kernel.variants import ROOMS, VARIANTS, in_order
+from warplens.measure.kernel.variants import ROOMS, VARIANTS, drawn, in_order
 from warplens.measure.kernel.visits import FIRST_CASES, Look, Visits
 from warplens_tools.process.run import Completed
 from warplens_tools.run.probe.records import Failed, Record, Stage
@@ -20,6 +20,10 @@ from warplens_tools.run.probe.visit import ProbeRun
 def visits(folder: Path, *, thorough: bool = False, restrict: bool = False) -> Any:
     place = cast(Any, SimpleNamespace(launch=0, parameters=(SimpleNamespace(restrict=restrict),)))
     return Visits(place, MeasureSettings(), folder, thorough=thorough)
+
+
+def _died(*stages: str) -> ProbeRun:
+    return ProbeRun(tuple(Stage(name) for name in stages), None)
 
 
 def kinds(drawn: Any) -> list[str]:
@@ -121,10 +125,34 @@ def test_larger_copies_begin_with_one_number_two_conditions_and_several_in_turn(
     found = in_order(ROOMS, random.Random(3))
     assert sorted(v.name for v in found) == sorted(v.name for v in ROOMS)
     assert len({v.name for v in ROOMS}) == len(ROOMS)
-    for start in range(0, 12, 3):
-        one, both, several = found[start : start + 3]
+    for start in range(0, 16, 4):
+        one, both, several, led = found[start : start + 4]
         assert one.kind == "numbers" and one.target >= 0 and not one.beside
         assert both.beside and not several.beside
+        assert {v.kind for v in (led, *led.beside)} & {"flags", "plus", "redrawn", "asked"}
+
+
+def test_what_has_caught_most_comes_early_and_nothing_is_always_first() -> None:
+    orders = [drawn(VARIANTS, thorough=True, shortened=False) for _ in range(20)]
+    assert all(any(v.kind == "asked" for v in order[:3]) for order in orders)
+    assert len({order[0].name for order in orders}) > 2 and len({order[1].name for order in orders}) > 5
+
+
+def test_integers_that_lead_out_of_larger_copies_leave_lengths_to_be_asked(tmp_path: Path) -> None:
+    tried = visits(tmp_path, thorough=True).asks
+    led = next(v for v in tried.rooms() if v.kind == "plus")
+    assert tried.give_up(_died("rooms", f"variant {led.name}"), 0.1, 0.1)
+    left = tried.rooms()
+    assert left and all(v.kind == "numbers" or v.kind == "reshaped" for v in left)
+    assert f"{led.name}, on larger copies" not in tried.unasked
+
+
+def test_a_twin_that_the_kernel_does_not_stand_is_not_asked_again(tmp_path: Path) -> None:
+    tried = visits(tmp_path, thorough=True).asks
+    before = len(tried.rooms())
+    assert tried.twin
+    assert tried.give_up(_died("rooms", "twin"), 0.1, 0.1)
+    assert not tried.twin and len(tried.rooms()) == before
 
 
 def test_nothing_lies_in_one_place_where_the_kernel_forbids_it(tmp_path: Path) -> None:
