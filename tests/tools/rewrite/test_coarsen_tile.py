@@ -58,7 +58,34 @@ __global__ void tiled(const T *a, const T *b, T *c, int m, int n, int k, T alpha
     }
 }
 """
+TWO_PASSES = """
+__constant__ float basis[8][8];
+__global__ void both_ways(const float* image, float* coefs, int width, int height) {
+  __shared__ float tile[8][8];
+  __shared__ float half[8][8];
+  int tx = threadIdx.x, ty = threadIdx.y;
+  int x = blockIdx.x * 8 + tx;
+  int y = blockIdx.y * 8 + ty;
+  tile[ty][tx] = image[y * width + x] - 1.0f;
+  __syncthreads();
+  float sum = 0.0f;
+  for (int k = 0; k < 8; k++) sum += tile[ty][k] * basis[tx][k];
+  half[ty][tx] = sum;
+  __syncthreads();
+  sum = 0.0f;
+  for (int k = 0; k < 8; k++) sum += half[k][tx] * basis[ty][k];
+  coefs[y * width + x] = sum;
+}
+"""
+TABLE = """  float t[8][8]; for (int i = 0; i < 64; ++i) t[i / 8][i % 8] = (i * 37 % 19) / 8.0f;
+  cudaMemcpyToSymbol(basis, t, sizeof(t)); int w = 16, h = 8 * atoi(argv[1]); Device<float> a(w * h), b(w * h, 2);
+  both_ways<<<dim3(w / 8, h / 8), dim3(8, 8)>>>(a, b, w, h); b.show();"""
 PROGRAMS = {
+    "what rows came to in a second tile": (TWO_PASSES, TABLE),
+    "other rows of the block": (
+        PLAIN.replace("As[threadIdx.y][k]", "As[k][threadIdx.y]"),
+        "  int n = 16 * atoi(argv[1]); Device<float> a(n * n), b(n * n, 2), c(n * n); run(a, b, c, n); c.show();",
+    ),
     "no conditions": (
         PLAIN,
         "  int n = 16 * atoi(argv[1]); Device<float> a(n * n), b(n * n, 2), c(n * n); run(a, b, c, n); c.show();",
@@ -83,7 +110,9 @@ REFUSED = {
     "an early return": PLAIN.replace("  float sum", "  if (row >= N) return;\n  float sum"),
     "another use of the block": PLAIN.replace("= sum;", "= sum + blockIdx.y;"),
     "no tile of rows": PLAIN.replace("A[row * N", "A[N"),
-    "other rows are read": PLAIN.replace("As[threadIdx.y][k]", "As[k][threadIdx.y]"),
+    "other rows of a higher tile": PLAIN.replace("As[TILE]", "As[TILE + 1]").replace(
+        "As[threadIdx.y][k]", "As[k][1]"
+    ),
     "no launch": PLAIN[: PLAIN.index("void run")],
     "no tiles": PLAIN.replace("    __syncthreads();\n", ""),
 }

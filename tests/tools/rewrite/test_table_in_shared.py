@@ -33,6 +33,31 @@ def test_a_table_that_data_index_is_copied_first() -> None:
     assert "threadIdx.y * blockDim.x + threadIdx.x" in after
 
 
+def test_a_table_of_several_dimensions_stays_so() -> None:
+    code = """
+constexpr int kSide = 4;
+__constant__ float table[2][kSide + 1][kSide];
+__global__ void turn(const float* in, float* out, int n) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  if (x >= n) return;
+  float sum = 0.0f;
+  for (int k = 0; k < kSide; k++) sum += in[x] * table[x % 2][k][threadIdx.x % kSide];
+  out[x] = sum + table[1][kSide][0];
+}
+"""
+    main = (
+        "  int n = atoi(argv[1]); float t[40]; for (int i = 0; i < 40; ++i) t[i] = i / 8.0f;\n"
+        "  cudaMemcpyToSymbol(table, t, sizeof(t)); Device<float> a(n), b(n, 2);\n"
+        "  turn<<<(n + 63) / 64, 64>>>(a, b, n); b.show();"
+    )
+    after = holds("table-in-shared", program(code, main), (1000,), (37,))
+    assert "shared_table[t / ((kSide + 1) * kSide)][t / kSide % (kSide + 1)][t % kSide]" in after
+    assert "shared_table[x % 2][k][threadIdx.x % kSide]" in after
+    assert rewritten("table-in-shared", after)[0].refused
+    alike = code.replace("x % 2", "1").replace("[threadIdx.x % kSide]", "[0]")
+    assert rewritten("table-in-shared", program(alike, main))[0].refused
+
+
 def test_tables_that_stay_where_they_are() -> None:
     for old, new in (
         ("[(in[y * w + x] + k) % LEVELS]", "[k]"),

@@ -35,13 +35,16 @@ void run(const unsigned char* in, unsigned char* out, int n) {
 }
 ```
 
-Left alone: tables whose entries all lanes look up alike, as the weights of a filter, tables that are written to or
-passed on, and tables of more than 16 KiB.
+Tables of several dimensions stay so: their entries are copied by their numbers. Left alone: tables whose entries all
+lanes look up alike, as the weights of a filter, tables that are written to or passed on, and tables of more than
+16 KiB.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 
 import msgspec
 from tree_sitter import Node
@@ -51,7 +54,7 @@ from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.reading import View, field, is_base, refusing, stores
+from warplens_tools.rewrite.common.reading import View, field, refusing, stores
 from warplens_tools.rewrite.common.strided import block_threads, thread_number
 
 #: Of the 48 KiB that a block may declare, a third: eleven blocks of it still fit into an SM.
@@ -74,10 +77,11 @@ def _apply(view: View, target: Target) -> RewriteResult:
     for table in tables:
         own = found.edits.fresh_here(_own_name(table.array.name))
         t = found.edits.fresh_here("t")
-        extent = table.array.extents[0]
-        lines.append(f"__shared__ {table.array.element_type} {own}[{extent}];")
-        head = f"for (int {t} = {thread}; {t} < {extent}; {t} += {stride})"
-        lines.append(f"{head} {own}[{t}] = {table.array.name}[{t}];")
+        extents = "".join(f"[{e}]" for e in table.array.extents)
+        lines.append(f"__shared__ {table.array.element_type} {own}{extents};")
+        head = f"for (int {t} = {thread}; {t} < {_product(table.array.extents)}; {t} += {stride})"
+        at = _indices(t, table.array.extents)
+        lines.append(f"{head} {own}{at} = {table.array.name}{at};")
         for name in table.names:
             found.edits.replace(name, own)
     found.edits.before(found.first_statement(), *lines, "__syncthreads();")
@@ -91,14 +95,35 @@ def _own_name(name: str) -> str:
     return f"shared_{plain}" if "_" in name or plain.islower() else f"shared{plain[:1].upper()}{plain[1:]}"
 
 
+def _factor(extent: str) -> str:
+    return extent if re.fullmatch(r"\w+", extent) else f"({extent})"
+
+
+def _product(extents: Sequence[str]) -> str:
+    return extents[0] if len(extents) == 1 else " * ".join(map(_factor, extents))
+
+
+def _indices(number: str, extents: Sequence[str]) -> str:
+    """The subscripts of the element of a number: `[t / 8][t % 8]`."""
+    if len(extents) == 1:
+        return f"[{number}]"
+    found, below = list[str](), list[str]()
+    for place, extent in reversed(list(enumerate(extents))):
+        by = _factor(_product(below)) if below else ""
+        index = f"{number} / {by}" if by else number
+        found.append(f"[{index} % {_factor(extent)}]" if place else f"[{index}]")
+        below.insert(0, extent)
+    return "".join(found[::-1])
+
+
 def _tables(view: View) -> list[_Table]:
-    """Constant arrays of one dimension that lanes read at entries of their own."""
+    """Constant arrays that lanes read at entries of their own."""
     found: dict[str, tuple[ArrayDeclaration, list[Node], bool]] = {}
     written = {e.id for e in stores(view, view.body)}
     for element in view.elements(view.body):
         if element.type != "subscript_expression" or element.id in written:
             continue
-        base, pointer = field(element, "argument"), view.place(element)
+        (base, indices), pointer = _subscripts(element), view.place(element)
         declared = pointer.declared if pointer is not None else None
         if (
             base.type != "identifier"
@@ -106,19 +131,32 @@ def _tables(view: View) -> list[_Table]:
             or declared.space != "constant"
         ):
             continue
-        if view.code(base) != declared.name or is_base(element):
+        if view.code(base) != declared.name:
             continue
         if _is_copied(view, element):
             raise Refused(f"{declared.name} is copied to shared memory already")
         _, names, apart = found.setdefault(declared.name, (declared, [], False))
         names.append(base)
-        index = field(element, "indices").named_children[0]
-        found[declared.name] = (declared, names, apart or _is_apart(view, index))
+        is_whole = len(indices) == len(declared.extents)
+        found[declared.name] = (
+            declared,
+            names,
+            apart or (is_whole and any(_is_apart(view, i) for i in indices)),
+        )
     return [
         _Table(array, size, tuple(names))
         for array, names, apart in found.values()
         if (size := _size(array)) and apart and len(names) == _uses(view, array.name)
     ]
+
+
+def _subscripts(element: Node) -> tuple[Node, list[Node]]:
+    """`a`, and `i` and `j`, of `a[i][j]`."""
+    indices = list[Node]()
+    while element.type == "subscript_expression":
+        indices.insert(0, field(element, "indices").named_children[0])
+        element = field(element, "argument")
+    return element, indices
 
 
 def _is_copied(view: View, element: Node) -> bool:
@@ -139,9 +177,12 @@ def _is_apart(view: View, index: Node) -> bool:
 
 def _size(array: ArrayDeclaration) -> int:
     """How many entries the table has; 0 where it is no small table."""
-    size = array.sizes[0] if len(array.sizes) == 1 else None
+    sizes = [size for size in array.sizes if size is not None]
     each = type_bytes(array.element_type)
-    return size if size is not None and each is not None and 16 <= size <= _MOST_BYTES // each else 0
+    if not sizes or len(sizes) < len(array.sizes) or each is None:
+        return 0
+    size = math.prod(sizes)
+    return size if 16 <= size <= _MOST_BYTES // each else 0
 
 
 def _uses(view: View, name: str) -> int:

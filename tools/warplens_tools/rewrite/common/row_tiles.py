@@ -37,10 +37,14 @@ class RowTiles:
         self.height = self._height()
         #: Integers that are worked out from the row before the work.
         self.derived = self._derived()
+        #: Variables that each thread sums up for its row.
+        self.states: set[str] = set()
         #: Shared arrays that hold what rests on the row: which of their indices is the thread's row.
         self.tiles = self._tiles()
-        #: Variables that each thread sums up for its row.
-        self.states = self._states()
+        while (found := self._states()) != self.states:
+            # what a row came to may be put into a further tile, and summed up again
+            self.states = found
+            self.tiles = self._tiles()
         self._check()
 
     def _letter(self, value: Node) -> str:
@@ -72,7 +76,7 @@ class RowTiles:
     def _tiles(self) -> dict[str, int]:
         """Shared arrays that hold what rests on the row: which of their indices is the thread's row."""
         view, found = self.view, dict[str, int]()
-        known = {self.row.name, *self.derived}
+        known = {self.row.name, *self.derived, *self.states}
         for node in walk(view.body):
             if node.type != "assignment_expression":
                 continue
@@ -145,17 +149,24 @@ class RowTiles:
         return limit_of(view, self.launches, "y")
 
     def row_indices(self, node: Node) -> list[Node]:
-        """The indices, in uses of the rows' tiles, that are the thread's row."""
+        """The indices, in uses of the rows' tiles, that are the thread's row, or another one of the same block's: a
+        thread's rows are those of as many blocks, one upon the other.
+        """
         found = []
         for element in self.view.elements(node):
             name = self.view.array(element)
             if name not in self.tiles:
                 continue
             index = _indices(element)[self.tiles[name]]
-            if not self._is_thread_row(index):
+            if not self._is_thread_row(index) and not self._is_as_high(name):
                 raise Refused(f"{name} is read at another row than the thread's")
             found.append(index)
         return found
+
+    def _is_as_high(self, name: str) -> bool:
+        """Whether a tile has as many rows as the block."""
+        array = next(a for a in self.view.kernel.arrays if a.name == name)
+        return array.sizes[self.tiles[name]] == self.site.block_value[1] is not None
 
 
 def plain_declarations(view: View, node: Node) -> list[Declared]:
