@@ -203,6 +203,62 @@ def test_two_places_of_one_array_are_accessed_in_vectors(name: str) -> None:
     assert "Part2" in after
 
 
+LOOKED_UP = """
+__global__ void look_up(const {type}* table, const int* ids, {type}* out, int rows, int dim) {{
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < rows * dim) {{
+    int row = i / dim, d = i % dim;
+    out[i] = table[ids[row] * dim + d];
+  }}
+}}
+"""
+PLANES = """
+__global__ void shift(const float* in, const float* by, float* out, int planes, int height, int width) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= planes * height * width) return;
+  int x = i % width;
+  int y = i / width % height;
+  int plane = i / (width * height);
+  out[i] = in[i] + by[plane * height + y] * x;
+}
+"""
+ROW_BY_ROW = {
+    element: (
+        LOOKED_UP.format(type=element),
+        "  int rows = atoi(argv[1]), dim = atoi(argv[2]); int ids[500]; int* of;\n"
+        "  cudaMalloc((void**)&of, sizeof(ids)); for (int i = 0; i < 500; ++i) ids[i] = i * 7 % 11;\n"
+        "  cudaMemcpy(of, ids, sizeof(ids), cudaMemcpyHostToDevice);\n"
+        f"  Device<{element}> table(11 * dim), out(rows * dim, 2);\n"
+        "  look_up<<<(rows * dim + 63) / 64, 64>>>(table, of, out, rows, dim); out.show();",
+    )
+    for element in ("float", "unsigned char", "__half")
+} | {
+    "planes": (
+        PLANES,
+        "  int height = atoi(argv[1]), width = atoi(argv[2]); int n = 3 * height * width;\n"
+        "  Device<float> in(n), by(3 * height, 2), out(n, 3);\n"
+        "  shift<<<(n + 127) / 128, 128>>>(in, by, out, 3, height, width); out.show();",
+    )
+}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", ROW_BY_ROW)
+def test_the_vectors_of_all_rows_are_numbered_one_after_another(name: str) -> None:
+    text = program(*ROW_BY_ROW[name])
+    after = holds("rows-in-vectors", text, (300, 32), (37, 5), (1, 1), (9, 48))
+    assert "% threads" in after
+    assert ("65535" in rewritten("rows-in-vectors", text)[0].caveat) == (name == "planes")
+    assert rewritten("rows-in-vectors", after)[0].refused
+
+
+def test_what_has_no_rows_is_not_numbered_row_by_row() -> None:
+    code = LOOKED_UP.format(type="float")
+    for old, new in (("i % dim", "threadIdx.x % dim"), ("row = i / dim, d = i % dim", "row = 0, d = i")):
+        text = program(code.replace(old, new), ROW_BY_ROW["float"][1])
+        assert rewritten("rows-in-vectors", text)[0].refused
+
+
 LAGGED = """
 __global__ void lag(float* x, int rows, int cols, int by) {
   int r = blockIdx.x * blockDim.x + threadIdx.x;

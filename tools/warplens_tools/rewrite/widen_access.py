@@ -54,12 +54,18 @@ array that is only stored to under a condition.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
+import msgspec
+
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.declared import Declared
-from warplens_tools.rewrite.common.launches import rounded_up
+from warplens_tools.rewrite.common.declared import Declared, unqualified
+from warplens_tools.rewrite.common.launches import Launches, rounded_up, times
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
-from warplens_tools.rewrite.common.reading import View, assigned, refusing, shares_memory
+from warplens_tools.rewrite.common.reading import View, assigned, refusing, shares_memory, squeezed
+from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.rewrite.common.vector_writer import VectorWriter
 from warplens_tools.rewrite.common.vectors import (
@@ -75,7 +81,23 @@ from warplens_tools.text import TextEdit
 _BY_DATA = frozenset({"while_statement", "do_statement"})
 
 
+#: The row of a thread, as axes along y number it.
+_ROW = ("blockIdx.y*blockDim.y+threadIdx.y", "threadIdx.y+blockIdx.y*blockDim.y")
+#: Threads of a block where vectors are numbered one after another.
+_THREADS = 256
+
+
 def _apply(view: View, target: Target) -> RewriteResult:
+    return widened(view, target)
+
+
+def widened(view: View, target: Target, *, row_by_row: bool = False) -> RewriteResult:
+    """The kernel with several elements a thread. `row_by_row`: the vectors of all rows are numbered one after another
+    along x, instead of along y and x.
+
+    Raises:
+        Refused: elements of a thread's own could not be accessed in vectors, or lie along one axis already.
+    """
     if shares_memory(view):
         raise Refused("the threads of a block work together")
     launches, outputs = launched_outputs(view)
@@ -92,12 +114,17 @@ def _apply(view: View, target: Target) -> RewriteResult:
     style, count = Style(view), elements_of_vector(view, arrays)
     vector = style.constant("kVector", str(count), f"elements of a thread, up to {WIDEST} bytes at a time")
     writer = VectorWriter(view, style, work, arrays, vector, count)
-    top = _top(view, outputs, axis, [d for d in outputs.declared if d not in own])
-    top += [f"const {writer.type} {writer.first} = {vector} * ({axis.value});", writer.vectors()]
+    above = [d for d in outputs.declared if d not in own]
+    if row_by_row:
+        top, place = _row_by_row(view, outputs, axis, above, style, vector)
+        _relaunch_rows(view, launches, axis, _row_axis(outputs), vector)
+    else:
+        top, place = _top(view, outputs.axes, outputs, axis, above), axis.value
+        for launch in launches.read():
+            launches.set(launch.grid, {0: rounded_up(launch.grid.axis(0), vector)})
+    top += [f"const {writer.type} {writer.first} = {vector} * ({place});", writer.vectors()]
     newline = view.text.newline
     new = f"{{{newline}{style.lines(newline.join(top))}{newline}{style.margin}}}"
-    for launch in launches.read():
-        launches.set(launch.grid, {0: rounded_up(launch.grid.axis(0), vector)})
     edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), new)
     edits = (style.constants(), edit, *launches.edits())
     return RewriteResult(edits, title=f"Access {count} elements at a time", caveat=CAVEAT)
@@ -114,12 +141,50 @@ def _own(view: View, outputs: Outputs, axis: Axis, changed: set[str]) -> tuple[D
     return tuple(own)
 
 
-def _top(view: View, outputs: Outputs, axis: Axis, declared: list[Declared]) -> list[str]:
-    """What is the same for the elements of a thread."""
-    others = [a for a in outputs.axes if a.name != axis.name]
+def _top(
+    view: View, axes: Sequence[Axis], outputs: Outputs, axis: Axis, declared: list[Declared]
+) -> list[str]:
+    """What is the same for the elements of a thread; `axes` as they are to be numbered."""
+    others = [a for a in axes if a.name != axis.name]
     top = head_of(view, others, declared)
     conditions = [f"{a.name} < {a.limit}" for a in others if a.limit] + list(outputs.uniform)
     return [*top, *([f"if (!({' && '.join(conditions)})) return;"] if conditions else [])]
+
+
+def _row_axis(outputs: Outputs) -> Axis:
+    row = next((a for a in outputs.axes if a.letter == "y"), None)
+    if row is None or not row.limit or row.offset or squeezed(row.value) not in _ROW:
+        raise Refused("its elements lie along one axis")
+    return row
+
+
+def _row_by_row(
+    view: View, outputs: Outputs, axis: Axis, declared: list[Declared], style: Style, vector: str
+) -> tuple[list[str], str]:
+    """As `_top`, with the row divided out of the thread's number, and the thread's place in its row."""
+    row, kind = _row_axis(outputs), unqualified(axis.type)
+    number, threads = style.local("t"), style.local("threads")
+    axes = [
+        msgspec.structs.replace(a, value=f"{number} / {threads}") if a == row else a for a in outputs.axes
+    ]
+    top = _top(view, axes, outputs, axis, declared)
+    at = next(i for i, line in enumerate(top) if line.endswith(f" {row.name} = {number} / {threads};"))
+    width = axis.limit if re.fullmatch(r"[\w.]+", axis.limit) else f"({axis.limit})"
+    top[at:at] = [
+        f"const {kind} {threads} = ({width} + {vector} - 1) / {vector};  // of a row",
+        f"const {kind} {number} = blockIdx.x * blockDim.x + threadIdx.x;",
+    ]
+    return top, f"{number} % {threads}"
+
+
+def _relaunch_rows(view: View, launches: Launches, axis: Axis, row: Axis, vector: str) -> None:
+    """As many threads as all rows have vectors."""
+    for launch in launches.read():
+        rows, width = (host_text(view, launches, launch, a.limit) for a in (row, axis))
+        count = f"({times(rows, rounded_up(width, vector))} + {_THREADS - 1}) / {_THREADS}"
+        planes = launch.grid.axis(2)
+        launches.set_whole(launch.grid, count if planes == "1" else f"dim3({count}, 1, {planes})")
+        launches.set_whole(launch.block, str(_THREADS))
 
 
 REWRITE = Rewrite(
