@@ -83,6 +83,7 @@ from warplens_tools.rewrite import (
     warp_row_vectors,
     widen_access,
     widen_loop,
+    windows_in_registers,
     work_out_once,
     wrap_by_compare,
 )
@@ -141,6 +142,7 @@ REWRITES: tuple[Rewrite, ...] = (
     array_for_block.REWRITE,
     scan_by_shuffle.REWRITE,
     scan_sweeps.REWRITE,
+    windows_in_registers.REWRITE,
     several_channels.REWRITE,
     several_outputs.REWRITE,
     share_serial_section.REWRITE,

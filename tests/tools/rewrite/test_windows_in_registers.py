@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outputs of a thread side by side, whose windows slide through registers."""
+
+from __future__ import annotations
+
+import pytest
+from tests.tools.rewrite.on_host import holds, program, rewritten
+
+FIR = """
+__global__ void fir(const float* x, const float* h, float* y, int n, int taps) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  int last = min(taps, i + 1);
+  float sum = 0.0f;
+  for (int k = 0; k < last; k++) sum += h[k] * x[i - k];
+  y[i] = sum;
+}
+"""
+ROLLING = """
+__global__ void spread(const double* data, double* out, int days, int window) {
+  const int t = blockIdx.x * blockDim.x + threadIdx.x, s = blockIdx.y;
+  if (t >= days) return;
+  const double* r = data + (size_t)s * days;
+  double* o = out + (size_t)s * days;
+  if (t < window - 1) {
+    o[t] = -1.0;
+    return;
+  }
+  double mean = 0.0;
+  for (int k = 0; k < window; k++) mean += r[t - k];
+  mean /= window;
+  double var = 0.0, most = r[t];
+  for (int k = 0; k <= window - 1; k++) {
+    double d = r[t - k] - mean;
+    if (d > most) most = d;
+    var += d * d;
+  }
+  o[t] = var / window + most;
+}
+"""
+CHANNELS = """
+#define R 2
+__global__ void conv(const float* in, const float* w, const float* bias, float* out, int channels, int n) {
+  int t = threadIdx.x + blockIdx.x * blockDim.x + 1;
+  if (t < n) {
+    float acc = bias[0];
+    for (int c = 0; c < channels; ++c) {
+      float own = 0.0f;
+      for (int k = -R; k <= R; ++k) {
+        own += in[c * (n + 2 * R) + t + k + R] * w[c * (2 * R + 1) + k + R];
+      }
+      acc += own > 0.0f ? own : 0.5f * own;
+    }
+    out[t] = acc;
+  }
+}
+"""
+CODES = """
+__global__ void codes(const unsigned char* seq, unsigned int* out, int length, int k) {
+  unsigned int pos = blockDim.x * blockIdx.x + threadIdx.x;
+  if (pos + k > length) return;
+  unsigned int forward = 0, reverse = 0;
+  bool valid = true;
+  for (int i = 0; i < k; i++) {
+    unsigned int base;
+    switch (seq[pos + i] & 7) {
+      case 0: base = 0; break;
+      case 1: base = 2; break;
+      default: base = 1; valid = seq[pos + i] > 3;
+    }
+    if (base == 2) continue;
+    forward = (forward << 2) | base;
+    reverse |= (3 - base) << (2 * i);
+  }
+  out[pos] = valid ? (forward < reverse ? forward : reverse) : 77;
+}
+"""
+PROGRAMS = {
+    "windows of different lengths": (
+        FIR,
+        "  int n = atoi(argv[1]), taps = atoi(argv[2]); Device<float> x(n), h(taps, 2), y(n, 3);\n"
+        "  fir<<<(n + 31) / 32, 32>>>(x, h, y, n, taps); y.show();",
+        ((100, 9), (1, 1), (50, 70), (227, 16)),
+    ),
+    "several loops, outputs that end early": (
+        ROLLING,
+        "  int n = atoi(argv[1]), window = atoi(argv[2]); Device<double> x(3 * n), y(3 * n, 2);\n"
+        "  dim3 g((n + 31) / 32, 3); spread<<<g, 32>>>(x, y, n, window); y.show();",
+        ((100, 9), (20, 30), (33, 1), (64, 0)),
+    ),
+    "a loop over channels around it": (
+        CHANNELS,
+        "  int n = atoi(argv[1]), c = atoi(argv[2]); Device<float> x(c * (n + 4)), w(5 * c, 2), b(1, 5), y(n, 3);\n"
+        "  conv<<<dim3((n + 31) / 32), 32>>>(x, w, b, y, c, n); y.show();",
+        ((100, 3), (9, 1), (57, 2)),
+    ),
+    "a choice in each iteration": (
+        CODES,
+        "  int n = atoi(argv[1]), k = atoi(argv[2]); unsigned char s[500]; unsigned char* d;\n"
+        "  Device<unsigned int> y(n); for (int i = 0; i < 500; ++i) s[i] = i * 37 % 11; cudaMalloc((void**)&d, 500);\n"
+        "  cudaMemcpy(d, s, 500, cudaMemcpyHostToDevice);\n"
+        "  codes<<<(n + 31) / 32, 32>>>(d, y, n, k); y.show();",
+        ((100, 5), (300, 15), (9, 8)),
+    ),
+}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_windows_slide_through_registers(name: str) -> None:
+    code, main, runs = PROGRAMS[name]
+    after = holds("windows-in-registers", program(code, main), *runs)
+    assert "Window[o" in after or "Window[o2" in after
+    assert rewritten("windows-in-registers", after)[0].refused
+
+
+LAUNCH = (
+    "\nvoid run(float* a, float* b, float* c, int n, int k) { fir<<<(n + 31) / 32, 32>>>(a, b, c, n, k); }\n"
+)
+CHANGES = {
+    "a window that is clipped": ("k++) sum", "k++) if (i >= k) sum"),
+    "a window that is chosen from": ("* x[i - k]", "* (k < i ? x[i - k] : 0.0f)"),
+    "what data index": ("[i - k]", "[i - (int)h[k]]"),
+    "steps of two": ("k++", "k += 2"),
+    "outputs apart": ("x[i - k]", "x[2 * i - k]"),
+    "a loop that is left": ("sum += h[k] * x[i - k]", "{ sum += h[k] * x[i - k]; if (sum > 9) break; }"),
+    "a loop that the kernel is left from": (
+        "sum += h[k] * x[i - k]",
+        "{ sum += x[i - k]; if (sum > 9) return; }",
+    ),
+    "a loop that stores": ("sum += h[k] * x[i - k]", "y[i] += h[k] * x[i - k]"),
+    "what its window is stored to": ("const float* x", "float* x"),
+    "the thread's place": ("y[i] = sum", "y[i] = sum + threadIdx.x"),
+    "outputs that are counted": ("y[i] = sum", "atomicAdd(y, sum)"),
+    "a block's memory": ("  float sum", "  __shared__ float s[4];\n  float sum"),
+    "a first element that differs": ("k = 0", "k = i % 2"),
+    "a parameter that changes": ("  float sum", "  taps -= 1;\n  float sum"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_other_kernels_are_left_alone(name: str) -> None:
+    old, new = CHANGES[name]
+    assert old in FIR
+    code = FIR.replace(old, new)
+    if name == "what its window is stored to":
+        code = code.replace("y[i] = sum", "x[i] = sum")
+    assert rewritten("windows-in-registers", program(code + LAUNCH, ""))[0].refused

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel's statements for several outputs of a thread that lie side by side, their windows in registers.
+
+Statements are done for one output after another, loops over windows for all outputs at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tree_sitter import Node
+
+from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.rewrite.base import Refused
+from warplens_tools.rewrite.common.counting import Counting, counting
+from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in, unqualified
+from warplens_tools.rewrite.common.reading import (
+    WORD,
+    View,
+    assigned,
+    field,
+    renamed,
+    squeezed,
+    statements,
+    stores,
+    substituted,
+)
+from warplens_tools.rewrite.common.sliding import Sliding, SlidingReader, Window, condition_of
+from warplens_tools.rewrite.common.style import Style, indented
+
+#: Code of an iteration up to which it is unrolled, so that no element is moved from register to register.
+_SHORT = 120
+_MEMORY = frozenset({"subscript_expression", "pointer_expression", "call_expression"})
+_PURE = frozenset({"min", "max", "static_cast<int>", "static_cast<size_t>", "int", "size_t"})
+
+Statement = Node | str
+
+
+class SideBySide:
+    """The code of `count` outputs a thread: `axis` is `first` + 0, 1, …"""
+
+    def __init__(self, view: View, style: Style, axis: Declared, count: str) -> None:
+        self.view, self.style, self.axis, self.count = view, style, axis, count
+        self.counter, self.first = style.local("o"), style.local(f"{axis.name}0")
+        self.live, self.all = style.local("live"), style.local("all")
+        #: How many windows there are.
+        self.windows = 0
+        every = list(assigned(view.body, view))
+        self._changed = frozenset(name for name, _ in every)
+        self._moved_on = frozenset(name for name, place in every if place.type == "identifier")
+        self._reader = SlidingReader(view, axis.name)
+        #: Variables that may differ from output to output, and how those that are kept are called.
+        self._moving = {axis.name}
+        self._kept: dict[str, str] = {}
+        self._ends = self._ending = self._known = False
+
+    def beginning(self, nodes: Sequence[Statement]) -> list[str]:
+        """What stands before all statements."""
+        self._ends = any("return" in WORD.findall(self._code(n)) for n in nodes)
+        if not self._ends:
+            return []
+        return [f"bool {self.live}[{self.count}];", self._each(f"{self.live}[{self.counter}] = true;")]
+
+    def block(self, nodes: Sequence[Statement]) -> str:
+        """Statements of one block.
+
+        Raises:
+            Refused: one cannot be done for several outputs.
+        """
+        lines, run = list[str](), list[Statement]()
+        for at, node in enumerate(nodes):
+            if isinstance(node, Node) and self._is_axis(node):
+                lines += self._beside_axis(node)
+                continue
+            if isinstance(node, Node) and self._is_uniform(node):
+                lines.append(self.style.code(self.view.written(node)))
+                continue
+            nest = node.type == "for_statement" and self._is_nest(node) if isinstance(node, Node) else False
+            sliding = self._sliding(node) if isinstance(node, Node) and not nest else None
+            if sliding is None and not nest:
+                run.append(node)
+                continue
+            lines += [self._run(run, nodes[at:]), self._asked()]
+            run = []
+            if sliding is not None:
+                lines.append(self._slide(sliding))
+            elif isinstance(node, Node):
+                lines.append(self._nested(node))
+        return "\n".join(line for line in [*lines, self._run(run, [])] if line)
+
+    # what there is
+
+    def _code(self, node: Statement) -> str:
+        return node if isinstance(node, str) else self.view.code(node)
+
+    def _names(self, node: Statement) -> frozenset[str]:
+        return frozenset(WORD.findall(node)) if isinstance(node, str) else self.view.names(node)
+
+    def _is_axis(self, node: Node) -> bool:
+        return node.id == self.axis.statement.id
+
+    def _beside_axis(self, node: Node) -> list[str]:
+        """What is declared with the output's number."""
+        rest = [d for d in plainly_declared_in(self.view, node) if d.name != self.axis.name]
+        if any(d.value is not None and self.view.names(d.value) & self._moving for d in rest):
+            raise Refused("the output's number is declared with what rests on it")
+        if any(d.name in self._changed for d in rest):
+            raise Refused("the output's number is declared with what changes")
+        return [
+            f"{d.type} {d.stars}{d.name} = {self.view.written(d.value)};" for d in rest if d.value is not None
+        ]
+
+    def _is_uniform(self, node: Node) -> bool:
+        """Whether a declaration is the same for all outputs, and reads no memory."""
+        every = plainly_declared_in(self.view, node)
+        return bool(every) and all(
+            d.value is not None
+            and d.name not in (self._moved_on if d.stars else self._changed)
+            and not self.view.names(d.value) & self._moving
+            and not any(n.type in _MEMORY and not self._is_pure(n) for n in walk(d.value))
+            for d in every
+        )
+
+    def _is_pure(self, node: Node) -> bool:
+        function = node.child_by_field_name("function") if node.type == "call_expression" else None
+        return function is not None and self.view.code(function) in _PURE
+
+    def _is_nest(self, loop: Node) -> bool:
+        """Whether a loop that is as long for all outputs has one over windows inside."""
+        inner = [n for n in walk(field(loop, "body")) if n.type == "for_statement"]
+        if not inner or self._sliding(loop) is not None or not any(self._sliding(n) for n in inner):
+            return False
+        body = field(loop, "body")
+        heads = frozenset[str]().union(*(self.view.names(c) for c in loop.named_children if c.id != body.id))
+        known = counting(self.view.expanded, loop)
+        leaves = any(n.type == "continue_statement" for n in walk(body))
+        stored = any(self.view.space(e) != "local" for e in stores(self.view, body))
+        return known is not None and known.declared and not heads & self._moving and not leaves and not stored
+
+    def _sliding(self, node: Node) -> Sliding | None:
+        return self._reader.read(node, frozenset(self._moving))
+
+    # statements
+
+    def _each(self, inner: str) -> str:
+        head = (
+            f"#pragma unroll\nfor (int {self.counter} = 0; {self.counter} < {self.count}; ++{self.counter}) "
+        )
+        return f"{head}{inner}" if "\n" not in inner else f"{head}{{\n{indented(inner)}\n}}"
+
+    def _run(self, run: Sequence[Statement], rest: Sequence[Statement]) -> str:
+        """Statements that are done for one output after another."""
+        if not run:
+            return ""
+        later = frozenset[str]().union(*(self._names(n) for n in rest))
+        arrays, inner = list[str](), list[str]()
+        for node in run:
+            if isinstance(node, Node) and node.type == "declaration":
+                inner += self._declared(node, later, arrays)
+            else:
+                inner.append(self._ended(node))
+        text = self._with_axis("\n".join(inner))
+        self._ending = self._ending or any("return" in WORD.findall(self._code(n)) for n in run)
+        self._known = self._known and not any("return" in WORD.findall(self._code(n)) for n in run)
+        return "\n".join([*arrays, self._each(text)]) if inner else "\n".join(arrays)
+
+    def _declared(self, node: Node, later: frozenset[str], arrays: list[str]) -> list[str]:
+        """A declaration, of which what is needed later is kept for each output in `arrays`."""
+        every = plainly_declared_in(self.view, node)
+        if not every:
+            names = {self.view.code(n) for n in walk(node) if n.type == "identifier"}
+            if names & later - self.view.parameters - {self.axis.name}:
+                raise Refused("an array of the thread's own would have to be kept for each output")
+            return [self.style.code(renamed(self.view.written(node), self._kept))]
+        lines = list[str]()
+        for one in every:
+            value = renamed(self.view.written(one.value), self._kept) if one.value is not None else ""
+            if one.name not in later:
+                lines.append(f"{one.type} {one.stars}{one.name}{f' = {value}' if value else ''};")
+                continue
+            if self._times_declared(one.name) != 1 or "auto" in one.type.split() or "&" in one.stars:
+                raise Refused(f"{one.name} could not be kept for each output")
+            kind = unqualified(one.type) if not one.stars else one.type
+            stars = one.stars.replace("__restrict__", "").replace("const", "").strip()
+            zero = re.fullmatch(r"0*\.?0*[fFuUlL]*", value) is not None and value != ""
+            arrays.append(f"{kind} {stars}{one.name}[{self.count}]{' = {}' if zero else ''};")
+            self._kept[one.name] = f"{one.name}[{self.counter}]"
+            self._moving.add(one.name)
+            if value and not zero:
+                lines.append(f"{self._kept[one.name]} = {value};")
+        return lines
+
+    def _times_declared(self, name: str) -> int:
+        names = (n for n in walk(self.view.body) if n.type == "identifier" and self.view.code(n) == name)
+        kinds = ("init_declarator", "declaration", "pointer_declarator", "array_declarator")
+        return sum(
+            n.parent is not None
+            and n.parent.type in kinds
+            and n in (*n.parent.children_by_field_name("declarator"),)
+            for n in names
+        )
+
+    def _ended(self, node: Statement) -> str:
+        """A statement in which an output ends where the thread did."""
+        ended = f"{{\n  {self.live}[{self.counter}] = false;\n  continue;\n}}"
+        if isinstance(node, str):
+            return renamed(node, self._kept).replace("return;", ended)
+        found = [
+            (n, f"{{ {self.live}[{self.counter}] = false; continue; }}")
+            for n in walk(node)
+            if n.type == "return_statement"
+        ]
+        return self.style.code(renamed(substituted(self.view, node, found), self._kept))
+
+    def _with_axis(self, text: str) -> str:
+        """Code for one output, left out for those that have ended."""
+        lines = [f"if (!{self.live}[{self.counter}]) continue;"] if self._ending else []
+        if self.axis.name in WORD.findall(text):
+            lines.append(
+                f"const {unqualified(self.axis.type)} {self.axis.name} = {self.first} + {self.counter};"
+            )
+        return "\n".join([*lines, text])
+
+    def _asked(self) -> str:
+        """Whether all outputs are still there."""
+        if not self._ending or self._known:
+            return ""
+        kind = "" if self.all in self._kept else "bool "
+        self._kept[self.all], self._known = self.all, True
+        each = self._each(f"{self.all} = {self.all} && {self.live}[{self.counter}];")
+        return f"{kind}{self.all} = true;\n{each}"
+
+    # loops
+
+    def _nested(self, loop: Node) -> str:
+        """A loop around one over windows."""
+        body = field(loop, "body")
+        head = self.view.text.text[self.view.start(loop) : self.view.start(body)]
+        inner = self.block(statements(body))
+        return f"{' '.join(head.split())} {{\n{indented(inner)}\n}}"
+
+    def _limit(self, loop: Counting, at: str) -> str:
+        """Where the loop ends for output number `at`."""
+        names = {name: f"{name}[{at}]" for name in self._kept if name != self.all}
+        place = self.first if at == "0" else f"({self.first} + {at})"
+        text = renamed(self.view.written(loop.bounds[0]), names | {self.axis.name: place})
+        if "<=" not in condition_of(self.view, loop):
+            return text
+        return f"{text} + 1" if re.fullmatch(r"[\w.\[\] +*]+", text) else f"({text}) + 1"
+
+    def _slide(self, sliding: Sliding) -> str:
+        """The loop for all outputs at once, then for each what it has more than others."""
+        loop, view = sliding.loop, self.view
+        kind = view.code(field(field(loop.node, "initializer"), "type"))
+        begin = view.written(loop.first) if loop.first is not None else "0"
+        differs = bool(view.names(loop.bounds[0]) & self._moving)
+        lines, least = list[str](), self._limit(loop, "0")
+        if differs or self._ending:
+            limit, least = least, self.style.local("least")
+            lines.append(f"{kind} {least} = {limit};")
+        if differs:
+            other = self._limit(loop, self.counter)
+            lines.append(self._each(f"{least} = {other} < {least} ? {other} : {least};"))
+        if self._ending:
+            lines.append(f"if (!{self.all}) {least} = {begin};")
+        names = [self.style.local(w.name) for w in sliding.windows]
+        named = list(zip(names, sliding.windows, strict=True))
+        lines += [f"{w.type} {n}[{self.count}];" for n, w in named]
+        filled = "\n".join(self._filled(w, n, loop.variable, begin) for n, w in named)
+        lines.append(f"if ({least} > {begin}) {{\n{indented(filled)}\n}}")
+        pairs = [(p, f"{n}[{self.counter}]") for n, w in named for p in w.places]
+        inner = [self._moved(w, n) for n, w in named]
+        inner.append(self._each(self._one(self._text(loop.body, pairs))))
+        short = len(squeezed(view.code(loop.body))) <= _SHORT
+        pragma = f"#pragma unroll {self.count}\n" if short else ""
+        head = f"for ({kind} {loop.variable} = {begin}; {loop.variable} < {least}; ++{loop.variable}) {{"
+        lines.append(f"{pragma}{head}\n{indented(chr(10).join(inner))}\n}}")
+        if differs or self._ending:
+            limit = self._limit(loop, self.counter)
+            start = f"{least} > {begin} ? {least} : {begin}"
+            rest = f"for ({kind} {loop.variable} = {start}; {loop.variable} < {limit}; ++{loop.variable}) {{"
+            lines.append(self._each(self._with_axis(f"{rest}\n{indented(self._text(loop.body, []))}\n}}")))
+        self.windows += len(names)
+        return "\n".join(lines)
+
+    def _one(self, text: str) -> str:
+        """Code for one output of those that are all there."""
+        ending, self._ending = self._ending, False
+        found = self._with_axis(text)
+        self._ending = ending
+        return found
+
+    def _filled(self, window: Window, name: str, variable: str, begin: str) -> str:
+        """What the first iteration finds in the window but for the element that it loads."""
+        last = f"{self.count} - 1"
+        o, place = self.counter, f"{self.first} + {self.counter}"
+        element = self._element(window, place, variable, begin)
+        if window.upward:
+            return f"#pragma unroll\nfor (int {o} = 0; {o} < {last}; ++{o}) {name}[{o} + 1] = {element};"
+        return f"#pragma unroll\nfor (int {o} = 1; {o} < {self.count}; ++{o}) {name}[{o} - 1] = {element};"
+
+    def _moved(self, window: Window, name: str) -> str:
+        """The window one element on."""
+        o, last = self.counter, f"{self.count} - 1"
+        if window.upward:
+            head = f"#pragma unroll\nfor (int {o} = 0; {o} < {last}; ++{o}) {name}[{o}] = {name}[{o} + 1];"
+            return f"{head}\n{name}[{last}] = {self._element(window, f'{self.first} + {last}')};"
+        head = f"#pragma unroll\nfor (int {o} = {last}; {o} > 0; --{o}) {name}[{o}] = {name}[{o} - 1];"
+        return f"{head}\n{name}[0] = {self._element(window, self.first)};"
+
+    def _element(self, window: Window, place: str, variable: str = "", begin: str = "") -> str:
+        """An access at another output, and at another iteration where one is named."""
+        text = self.view.written(window.element)
+        sums = re.fullmatch(r"[\w\s\[\]+-]+", text) is not None
+        names = {self.axis.name: place if sums or place.isidentifier() else f"({place})"}
+        if variable:
+            names[variable] = begin if re.fullmatch(r"\w+", begin) else f"({begin})"
+        found = renamed(text, names)
+        return re.sub(r" [-+] 0(?=\])", "", found) if variable and begin == "0" else found
+
+    def _text(self, body: Node, pairs: Sequence[tuple[Node, str]]) -> str:
+        """The body for one output."""
+        found = list[str]()
+        for node in statements(body):
+            inside = [
+                (n, t) for n, t in pairs if node.start_byte <= n.start_byte and n.end_byte <= node.end_byte
+            ]
+            found.append(self.style.code(renamed(substituted(self.view, node, inside), self._kept)))
+        return "\n".join(found)
