@@ -64,6 +64,7 @@ __global__ void fir(const float* x, const float* h, float* y, int n, int taps) {
   for (int o = 0; o < kOutputs; ++o) {
     if (!live[o]) continue;
     const int i = i0 + o;
+    #pragma unroll 1
     for (int k = least > 0 ? least : 0; k < last[o]; ++k) {
       sum[o] += h[k] * x[i - k];
     }

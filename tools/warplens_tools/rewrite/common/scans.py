@@ -75,7 +75,7 @@ def read_scan(found: Opened, *, beside: bool = False) -> Scan:
     fold = every[0] if len(every) == 1 else None
     if fold is None or fold.operation not in _FOLDED or "." in fold.place:
         raise Refused("the loop folds into no variable, or into several")
-    _check_apart(found, loop)
+    check_apart(found, loop)
     return msgspec.structs.replace(_read(found, loop, fold), beside=tuple(others))
 
 
@@ -88,7 +88,7 @@ def _only_folding(found: Opened, loops: Sequence[Node]) -> list[Node]:
     return [] if stored & read else alone
 
 
-def _check_apart(found: Opened, loop: Counting) -> None:
+def check_apart(found: Opened, loop: Counting) -> None:
     """That no launch passes what the loop stores to once more, as what it reads elsewhere.
 
     Raises:

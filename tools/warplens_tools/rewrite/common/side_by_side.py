@@ -280,7 +280,11 @@ class SideBySide:
             limit = self._limit(loop, self.counter)
             start = f"{least} > {begin} ? {least} : {begin}"
             rest = f"for ({kind} {loop.variable} = {start}; {loop.variable} < {limit}; ++{loop.variable}) {{"
-            lines.append(self._each(self._with_axis(f"{rest}\n{indented(self._text(loop.body, []))}\n}}")))
+            lines.append(
+                self._each(
+                    self._with_axis(f"#pragma unroll 1\n{rest}\n{indented(self._text(loop.body, []))}\n}}")
+                )
+            )
         self.windows += len(names)
         return "\n".join(lines)
 
