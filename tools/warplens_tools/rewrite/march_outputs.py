@@ -52,6 +52,7 @@ import re
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
+from warplens_tools.cuda.values.loop_headers import initialised
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target, in_a_plane
 from warplens_tools.rewrite.common.chains import Chain
 from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in, unqualified
@@ -142,9 +143,21 @@ def _check(view: View, axis: Declared, letter: str) -> None:
 
 
 def _is_short(view: View, loop: Node) -> bool:
-    """Whether a loop ends at a constant."""
+    """Whether a loop ends at a constant, or at what is one in each iteration of such loops around it."""
     condition = unwrapped(loop.child_by_field_name("condition") or loop)
-    return condition.type == "binary_expression" and view.value(condition.children[-1]) is not None
+    if condition.type != "binary_expression":
+        return False
+    end, counters = condition.children[-1], set[str]()
+    if view.value(end) is not None:
+        return True
+    outer = loop.parent
+    while outer is not None and outer.id != view.body.id:
+        name = initialised(outer)[0] if outer.type == "for_statement" and _is_short(view, outer) else None
+        if name is not None:
+            counters.add(view.code(name))
+        outer = outer.parent
+    names = view.names(end)
+    return bool(names) and names <= counters and not any(n.type == "call_expression" for n in walk(end))
 
 
 def _in_condition(node: Node) -> bool:

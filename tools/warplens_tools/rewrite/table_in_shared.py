@@ -193,6 +193,7 @@ REWRITE = Rewrite(
     slug="table-in-shared",
     title="Look values up in shared memory instead of constant memory",
     apply=refusing(_apply),
+    answers=("divergent-constant-access",),
     chance=0.6,
     gain=3.0,
 )
