@@ -340,9 +340,12 @@ inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __saturatef(float x) { return std::fmin(1.0f, std::fmax(0.0f, x)); }
 inline float exp10f_(float x) { return std::pow(10.0f, x); }
 inline float normcdff(float x) { return 0.5f * std::erfc(-x * 0.70710678f); }
-inline void sincospif(float x, float* s, float* c) { *s = std::sin(x * 3.14159265f); *c = std::cos(x * 3.14159265f); }
-inline float sinpif(float x) { return std::sin(x * 3.14159265f); }
-inline float cospif(float x) { return std::cos(x * 3.14159265f); }
+inline double sinpi(double x) { return std::sin(std::fmod(x, 2.0) * 3.14159265358979323846); }
+inline double cospi(double x) { return std::cos(std::fmod(x, 2.0) * 3.14159265358979323846); }
+inline float sinpif(float x) { return (float)sinpi(x); }
+inline float cospif(float x) { return (float)cospi(x); }
+inline void sincospif(float x, float* s, float* c) { *s = sinpif(x); *c = cospif(x); }
+inline void sincospi(double x, double* s, double* c) { *s = sinpi(x); *c = cospi(x); }
 inline void __sincosf(float x, float* s, float* c) { *s = std::sin(x); *c = std::cos(x); }
 inline float rhypotf(float x, float y) { return 1.0f / std::hypot(x, y); }
 inline float norm3df(float x, float y, float z) { return std::sqrt(x * x + y * y + z * z); }

@@ -119,8 +119,8 @@ def _exchange(view: View, node: Node) -> tuple[str, str, str] | None:
     kind = _exchanged(view, statements(field(node, "consequence")), {first, second}, sides[0])
     if first == second or kind not in _FUNCTIONS:
         return None
-    written = [view.written(side) for side in sides]
-    return (kind, *written) if operator_of(condition) in (">", ">=") else (kind, written[1], written[0])
+    left, right = (view.written(side) for side in sides)
+    return (kind, left, right) if operator_of(condition) in (">", ">=") else (kind, right, left)
 
 
 def _is_own(view: View, node: Node) -> bool:
