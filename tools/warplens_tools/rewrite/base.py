@@ -62,6 +62,8 @@ _PASSES = 2
 _HEADS = re.compile(r"[{}]|\bfor\s*\([^{}]*?;[^{}]*?;[^{};]*?\)\s*(?=(for\b)?)")
 _COUNTER = re.compile(r"\bfor\s*\(\s*(?:[\w:]+\s+)*(\w+)\s*=")
 _NARROW = re.compile(r"half|bfloat16|bf16|\b(?:u?char|u?int8_t|short|u?int16_t|template)\b")
+#: A loop that a condition on elements lets some threads have.
+_ASKED = re.compile(r"\bif\s*\([^;{}]*\w\s*\[[^;{}]*\)\s*\{?\s*for\b")
 _PLANE = re.compile(r"\bthreadIdx\s*\.\s*y\b")
 
 
@@ -74,10 +76,12 @@ def always(code: str) -> float:
 def along_one_axis(code: str) -> float:
     """What a rewrite that gives an output to several threads is worth: little where outputs lie in a plane, by two
     axes or by one number that is divided, or walk windows, for there are enough of them, and neighbours share operands
-    already.
+    already; less where data say which threads have a loop at all, for most may have none.
     """
     if _PLANE.search(code):
         return 0.1
+    if _ASKED.search(code):
+        return 0.3
     number = _NUMBER.search(code)
     if slides(code) < 1.0:
         return 0.1

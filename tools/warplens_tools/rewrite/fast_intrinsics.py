@@ -43,6 +43,8 @@ _FAST = {"expf": "__expf", "exp10f": "__exp10f"}
 #: What an exponential costs beside the memory's share of an element, some ten instructions; and of what has none.
 _COSTLY, _LEAST = 0.2, 0.15
 _COSTLY_CALL = re.compile(r"\bexp(?:10)?f?\s*\(")
+#: A variable that a step makes of itself: `h = a * h + b`.
+_STEP = re.compile(r"\b(\w+)\s*=[^;=]*\*\s*\1\b(?!\s*[\[(])|\b(\w+)\s*=\s*\2\s*\*")
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
@@ -58,8 +60,11 @@ def _apply(view: View, target: Target) -> RewriteResult:
 
 
 def costly(code: str) -> float:
-    """What faster functions are worth: little for one exponential, more for many."""
-    return max(_LEAST, min(1.0, _COSTLY * len(_COSTLY_CALL.findall(code))))
+    """What faster functions are worth: little for one exponential, more for many, and twice that where a loop that
+    stores as it goes waits for each.
+    """
+    worth = _COSTLY * len(_COSTLY_CALL.findall(code))
+    return max(_LEAST, min(1.0, worth * (2.0 if _STEP.search(code) else 1.0)))
 
 
 def _division(view: View, types: TypeReader, node: Node) -> list[TextEdit]:

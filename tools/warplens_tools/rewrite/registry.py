@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from warplens_tools.rewrite import (
+    active_rows_by_warp,
     array_for_block,
     array_in_registers,
     axes_in_order,
@@ -120,6 +121,7 @@ REWRITES: tuple[Rewrite, ...] = (
     restrict_const.REWRITE,
     float_literals.REWRITE,
     warp_per_row.REWRITE,
+    active_rows_by_warp.REWRITE,
     block_per_row.REWRITE,
     swap_thread_axes.REWRITE,
     deal_out_chunks.REWRITE,

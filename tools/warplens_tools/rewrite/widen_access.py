@@ -81,6 +81,7 @@ from warplens_tools.text import TextEdit
 _BY_DATA = frozenset({"while_statement", "do_statement"})
 
 
+_LOOP = re.compile(r"\b(?:for|while)\s*\(")
 #: The row of a thread, as axes along y number it.
 _ROW = ("blockIdx.y*blockDim.y+threadIdx.y", "threadIdx.y+blockIdx.y*blockDim.y")
 #: Threads of a block where vectors are numbered one after another.
@@ -187,12 +188,18 @@ def _relaunch_rows(view: View, launches: Launches, axis: Axis, row: Axis, vector
         launches.set_whole(launch.block, str(_THREADS))
 
 
+def by_traffic(code: str) -> float:
+    """What wider accesses are worth: little where an element is worked out in loops, which take longer than it does."""
+    return 0.2 if _LOOP.search(code) else 1.0
+
+
 REWRITE = Rewrite(
     slug="widen-access",
     title="Access several neighbouring elements at a time",
     apply=refusing(_apply),
     answers=("scalar-access",),
     useless_at="sm",
+    likely=by_traffic,
     chance=0.5,
     gain=1.7,
     ranges={"kVector": ()},
