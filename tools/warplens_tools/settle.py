@@ -104,7 +104,35 @@ def _unknown_weight(view: KernelView, line: int) -> list[str]:
     taken = next((at for at, side in sides_by_data(view) if side.contains_line(line)), None)
     if taken is not None:
         found.append(f"how often the branch of line {taken} is taken")
+    elif _is_skipped(view, line):
+        found.append("how often the values of the loop let it come here")
+    elif _is_beside_loops(view, line):
+        found.append("how often data let a thread come here")
     return found
+
+
+def _is_beside_loops(view: KernelView, line: int) -> bool:
+    """Whether data decides if a thread comes to a line of global accesses, and the kernel has loops beside it, which
+    those that do not come may have gone through too."""
+    here = [a for a in view.global_accesses if a.span.line == line]
+    if not here or not all(a.by_data for a in here):
+        return False
+    flow = view.sass.flow
+    own = [
+        loop.blocks for loop in flow.loops if line in {view.sass.lines[i] for i in flow.instructions_of(loop)}
+    ]
+    return any(not any(loop.blocks & blocks for blocks in own) for loop in flow.loops)
+
+
+def _is_skipped(view: KernelView, line: int) -> bool:
+    """Whether most of a line's work in loops stands where what an iteration computes decides that it comes."""
+    sass, flow = view.sass, view.sass.flow
+    own = [
+        i
+        for i, places in enumerate(zip(sass.lines, sass.written, strict=True))
+        if line in places and flow.depths[i]
+    ]
+    return bool(own) and 2.0 * sass.weigh([i for i in own if i in sass.skipped_by_data]) > sass.weigh(own)
 
 
 def sides_by_data(view: KernelView) -> Iterable[tuple[int, Span]]:

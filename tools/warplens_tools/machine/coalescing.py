@@ -22,6 +22,7 @@ from warplens_tools.evidence import Tier
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.machine.address_evidence import is_of_few, pattern_of
 from warplens_tools.machine.apart import in_rows
+from warplens_tools.machine.coming import Coming
 from warplens_tools.machine.footprint import Footprint, filled_sectors, footprint, stride_of
 from warplens_tools.machine.siblings import (
     Place,
@@ -32,7 +33,7 @@ from warplens_tools.machine.siblings import (
     without_constant,
 )
 from warplens_tools.sass.addresses import AddressPattern
-from warplens_tools.sass.banks import warp_lanes, wavefronts
+from warplens_tools.sass.banks import wavefronts
 
 #: Who uses the bytes of the touched sectors that the lanes themselves leave: nobody, other accesses of the
 #: same elements, a later iteration of a loop, another warp of the block, another block.
@@ -88,6 +89,8 @@ class WarpAccess(msgspec.Struct, frozen=True):
     used: int
     #: Lines whose instructions may be this access: its own, and those that use the record it is bound to.
     lines_used: tuple[int, ...]
+    #: Unbroken stretches of bytes that the lanes want.
+    runs: int = 1
     #: Whether something else goes along between the lanes (`machine.apart`).
     in_rows: bool = False
     #: The tier that tells it.
@@ -186,7 +189,7 @@ class _Lanes:
         known = code.launches.lanes(self.limits.warp_size)
         self.block, self.block_known = known or code.launches.assumed_lanes(_THREADS), known is not None
         self.fetched = max(1, code.gpu.costs.fetch_bytes // SECTOR_BYTES)
-        self.first = warp_lanes(self.block, self.limits.warp_size)
+        self.coming = Coming(self.block, self.limits.warp_size, self.known, self._value)
         #: What was worked out once: of siblings, and of index forms without their constants.
         self._partials: dict[int, float] = {}
         self._shares: dict[int, float] = {}
@@ -218,7 +221,8 @@ class _Lanes:
         return index is not None and in_rows(index, place.element, place.access.loops, block, self.limits)
 
     def _footprint(self, place: Place, probe: Mapping[str, int]) -> Footprint | None:
-        starts = self._elements(place, self._values(place.access.index, probe), self.first)
+        lanes = self.coming.lanes(place.access, probe)
+        starts = self._elements(place, self._values(place.access.index, probe), lanes)
         return footprint(starts, place.ranges) if starts is not None else None
 
     def _described(self, place: Place, shape: Footprint, siblings: Siblings) -> WarpAccess:
@@ -253,6 +257,7 @@ class _Lanes:
             element=place.element,
             used=min(used, place.element),
             lines_used=place.lines,
+            runs=shape.runs,
             in_rows=self._in_rows(place),
         )
 
@@ -328,7 +333,7 @@ class _Lanes:
 
     def _moves_inside(self, place: Place, values: Mapping[str, int], name: str) -> bool:
         """Whether the next value of a symbol moves lanes by less than a sector."""
-        lane = self.first[:1]
+        lane = self.coming.first[:1]
         here = self._elements(place, values, lane)
         there = self._elements(place, {**values, name: values[name] + 1}, lane)
         moved = abs(there[0] - here[0]) if here and there else 0

@@ -25,6 +25,8 @@ class Footprint(msgspec.Struct, frozen=True, order=True):
     width: int
     #: Sectors of which every byte is wanted.
     whole: int
+    #: Unbroken stretches of wanted bytes.
+    runs: int = 1
 
     @property
     def ideal(self) -> int:
@@ -38,8 +40,12 @@ def footprint(starts: Sequence[int], ranges: Sequence[tuple[int, int]]) -> Footp
     base = min(starts) // SECTOR_BYTES * SECTOR_BYTES
     shape = _footprint(tuple([s - base for s in starts]), tuple(ranges))
     moved = base // SECTOR_BYTES
-    sectors = tuple([n + moved for n in shape.sectors])
-    return Footprint(tuple(starts), sectors, shape.wanted, shape.first + base, shape.width, shape.whole)
+    return msgspec.structs.replace(
+        shape,
+        starts=tuple(starts),
+        sectors=tuple([n + moved for n in shape.sectors]),
+        first=shape.first + base,
+    )
 
 
 @functools.lru_cache(maxsize=4096)
@@ -47,14 +53,15 @@ def _footprint(starts: tuple[int, ...], ranges: tuple[tuple[int, int], ...]) -> 
     spans = {(s + offset, s + offset + size) for s in starts for offset, size in ranges}
     sector = SECTOR_BYTES
     sectors = {n for low, high in spans for n in range(low // sector, (high - 1) // sector + 1)}
-    wanted, end = 0, -(2**62)
+    wanted, end, runs = 0, -(2**62), 0
     for low, high in sorted(spans):
+        runs += low > end
         wanted += max(0, high - max(low, end))
         end = max(end, high)
     first = min(low for low, _ in spans)
     width = sum(size for _, size in ranges)
     whole = sum(part >= sector for part in filled_sectors(spans, sector).values())
-    return Footprint(starts, tuple(sorted(sectors)), wanted, first, width, whole)
+    return Footprint(starts, tuple(sorted(sectors)), wanted, first, width, whole, runs)
 
 
 def filled_sectors(spans: Iterable[tuple[int, int]], size: int) -> dict[int, int]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.facts.conditions import Comparison
 from warplens_tools.cuda.facts.pointer_arguments import pointer_arguments
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.cuda.values.loop_headers import Loop
@@ -69,6 +70,12 @@ class Reuse:
             ):
                 found.append(Reread(access, _times(access, access.index, block, self.known)))
         return tuple(sorted(found, key=lambda r: (-r.times, r.access.span)))
+
+    def sharing(self, access: ArrayAccess) -> int:
+        """Threads of a block, of those that come, over the elements that they read in one pass of the loops around; 1
+        where that is not known."""
+        block = self.code.block or self.code.launches.assumed_lanes(_MOST_THREADS // 4)
+        return _sharing(access.index, access.come, block, self.known) if access.index is not None else 1
 
     @cached_property
     def sweeps(self) -> tuple[Sweep, ...]:
@@ -150,7 +157,7 @@ def _follows(access: ArrayAccess, index: Form) -> bool:
 
 def _times(access: ArrayAccess, index: Form, block: Sequence[int], known: Mapping[str, int]) -> int:
     """Threads of a block per element: those that share it at once, and those that overlap by a loop."""
-    times = _sharing(index, block, known)
+    times = _sharing(index, access.come, block, known)
     taken: set[str] = set()
     for loop in access.loops:
         growth = index.growth(loop.counter) if loop.counter else None
@@ -165,23 +172,29 @@ def _times(access: ArrayAccess, index: Form, block: Sequence[int], known: Mappin
     return times
 
 
-def _sharing(index: Form, block: Sequence[int], known: Mapping[str, int]) -> int:
-    """Threads of a block over the different elements that they read in one iteration."""
-    return min(_sharing_at(index, block, known, large) for large in _LARGE)
+def _sharing(index: Form, come: Sequence[Comparison], block: Sequence[int], known: Mapping[str, int]) -> int:
+    """Threads of a block that come over the different elements that they read in one iteration."""
+    kinds = {"thread", "derived", "block size"}
+    told = [t for t in come if all(s.kind in kinds or s.name in known for s in t.symbols)]
+    return min(_sharing_at(index, told, block, known, large) for large in _LARGE)
 
 
-def _sharing_at(index: Form, block: Sequence[int], known: Mapping[str, int], large: int) -> int:
+def _sharing_at(
+    index: Form, come: Sequence[Comparison], block: Sequence[int], known: Mapping[str, int], large: int
+) -> int:
     """As `_sharing`, where every integer that is not known is `large`."""
     x, y, z = block
     same = {
         s.name: known.get(s.name, large) for s in index.symbols if s.kind not in ("thread", "derived", "loop")
     }
     same |= {s.name: 0 for s in index.symbols if s.kind in ("loop", "block")}
-    count = min(x * y * z, _MOST_THREADS)
-    found = set()
-    for n in range(count):
-        threads = {"threadIdx.x": n % x, "threadIdx.y": n // x % y, "threadIdx.z": n // (x * y)}
-        found.add(index.evaluate({**same, **threads}))
+    same |= {f"blockDim.{axis}": n for axis, n in zip("xyz", block, strict=True)}
+    count, found = 0, set()
+    for n in range(min(x * y * z, _MOST_THREADS)):
+        values = {**same, "threadIdx.x": n % x, "threadIdx.y": n // x % y, "threadIdx.z": n // (x * y)}
+        if all(t.holds(values) is not False for t in come):
+            count += 1
+            found.add(index.evaluate(values))
     return 1 if None in found else count // max(1, len(found))
 
 

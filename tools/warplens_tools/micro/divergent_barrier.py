@@ -28,7 +28,8 @@ if (i < n) out[i] = tile[255 - threadIdx.x];
 **Evidence.** The conditions around the barrier, worked out for every thread of a block.
 
 **Threshold.** One setting of what all threads share (parameters, block indices) for which some threads of a block pass
-and others do not. Threads that returned before do not count: the hardware leaves them out.
+and others do not. Threads that returned before do not count: the hardware leaves them out. Where the other side of the
+branch has as many barriers it is information: the language leaves it undefined, the hardware counts arrivals alone.
 
 **References.** CUDA C++ Programming Guide, "Synchronization Functions"; compute-sanitizer, synccheck.
 """
@@ -62,11 +63,17 @@ class DivergentBarrier(MicroTool):
             condition, first = self.view.said(where).strip(), barriers[0]
             yield self.finding(
                 first.span,
+                severity="information" if first.matched else "warning",
                 confidence="high" if first.always else "medium",
                 message=(
                     f"Barrier in a divergent branch: threads for which {condition} does not hold never reach this "
                     "__syncthreads(), which is undefined behaviour"
-                    + ("." if first.always else ", in a block that the condition divides.")
+                    + ("" if first.always else ", in a block that the condition divides")
+                    + (
+                        ": the other side has as many barriers, which cards of today count alike."
+                        if first.matched
+                        else "."
+                    )
                 ),
                 guidance=(
                     "Close the branch before the barrier and open it again behind it, so that every thread of the "

@@ -62,6 +62,7 @@ from warplens_tools.micro.common.judges import (
     cap_gain,
     share_of,
 )
+from warplens_tools.micro.common.sectors import SCATTERED
 from warplens_tools.roofline.measured import NEAR_ROOF
 from warplens_tools.sass.pipes import access_bytes, is_load, space_of
 from warplens_tools.sass.registers import registers_of
@@ -108,6 +109,8 @@ class MissingCacheReuse(MicroTool):
             return
         depth = max(len(r.access.loops) for r in found)
         found = [r for r in found if len(r.access.loops) == depth]
+        if self._is_beside_rows(found):
+            return
         gain = self._gain(found)
         if gain is None or gain.estimate < self.worth:
             return
@@ -147,6 +150,20 @@ class MissingCacheReuse(MicroTool):
         may then save nothing of what takes the time."""
         uniform = all(r.access.index is not None and r.access.index.uniform for r in found)
         return uniform and not self.view.traffic.moved().known
+
+    def _is_beside_rows(self, found: Sequence[Reread]) -> bool:
+        """Whether the loops read other elements with lanes rows apart: those requests bind, which a tile of what is
+        read again leaves as they are."""
+        own = {r.access.span for r in found}
+        loops = {r.access.loops[-1].span for r in found}
+        return any(
+            w.access.reads
+            and w.access.span not in own
+            and w.access.loops
+            and w.access.loops[-1].span in loops
+            and w.overfetch >= SCATTERED
+            for w in self.view.warp_accesses
+        )
 
     def _hidden(self) -> Iterator[Finding]:
         """Loads of the deepest loop whose addresses leave out the lane, or the warp, and that only SASS shows."""

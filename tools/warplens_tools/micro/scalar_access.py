@@ -27,7 +27,8 @@ how busy L1 was, what warps stalled on, and the share of device memory's roof: t
 its gain, or withdraw it.
 
 **Threshold.** Half of what Little's law asks, all of it for elements of one or two bytes, with the wait of a load
-among many and this card's roof. Where no
+among many and this card's roof. Where all that a launch moves may lie in the L2, which answers sooner, the expected
+gain is the mean of both. Where no
 launch tells the block, it is information, of a kernel that device memory bounds, at the occupancy of blocks of 256.
 Information besides, where enough bytes are in flight: elements of one and two bytes taken singly; neighbouring elements
 that a thread moves by an access each, a fifth of all accesses at least, where lanes are a multiple of the vector apart;
@@ -40,6 +41,7 @@ Performance with Vectorized Memory Access", NVIDIA Technical Blog; GPUscout's ch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from warplens_tools.arch.occupancy import Occupancy, occupancy
@@ -155,7 +157,11 @@ class ScalarAccess(NarrowTool):
             return None
         # What is lacking in flight fills the memory pipeline; several elements at once spare more than that.
         lacking = needed / in_flight
-        gain = Gain.of(min(most, lacking), max(most, lacking)) if loud else None
+        expected = min(most, lacking)
+        if self._may_lie_in_l2():
+            nearer = max(1.0, expected * self.gpu.costs.l2_wait / self.gpu.costs.memory_wait)
+            expected = math.sqrt(expected * nearer)
+        gain = Gain.of(expected, max(most, lacking)) if loud else None
         return self.finding(narrow.place,
             severity="warning" if loud else "information",
             confidence="medium",
@@ -177,6 +183,15 @@ class ScalarAccess(NarrowTool):
             gain=gain,
             index_query="vectorized copy alignment 128 bit",
         )  # fmt: skip
+
+    def _may_lie_in_l2(self) -> bool:
+        """Whether all that a launch moves may be in the L2, whose answers take less than half the time; it may where
+        nothing tells how much that is."""
+        shape = self.view.shape
+        if shape is None:
+            return True
+        warps = shape.blocks * -(-(self.view.threads or 1) // self.gpu.limits.warp_size)
+        return warps * self.view.traffic.moved().upper < self.gpu.l2_bytes
 
     def _widest_store(self) -> int:
         """Bytes: a thread takes as many elements at once as its widest access holds of their results."""
@@ -205,13 +220,19 @@ class ScalarAccess(NarrowTool):
             w
             for w in self.view.warp_accesses
             if w.access.reads and w.sectors <= w.ideal_sectors + 1 and w.element <= NARROW and self.is_compiled(w)
-            and w.stride == w.element and self._is_narrow(w)
+            and w.stride == w.element and self._is_narrow(w) and self._is_new(w)
         ]  # fmt: skip
         least = min(found, key=lambda w: w.element, default=None)
         if least is None:
             return None
         span = least.access.span
         return Narrow(span, self.view.said(span), least.access.name, least.element)
+
+    def _is_new(self, warp: WarpAccess) -> bool:
+        """Whether device memory may serve it: what other blocks read too is in the L2."""
+        shares = self.view.traffic.compulsory_shares
+        found = [shares[i] for i in self.sass.global_on(warp.access.span.line)]
+        return not found or any(share is None or share > 0.0 for share in found)
 
     def _hidden_narrowest(self) -> Narrow | None:
         """The same of the deepest loop that loads, where only SASS tells that lanes are neighbours; none where any load

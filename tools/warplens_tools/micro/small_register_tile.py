@@ -25,8 +25,8 @@ for (int k = 0; k < kTile; ++k) {          // 4 by 4 results a thread
 ```
 
 **Evidence.** In SASS, the loads from shared memory and the multiply-adds of the loops in which one line of the
-source multiplies elements of shared arrays and adds them up; the cycles of the shared-memory path against every
-other resource.
+source multiplies two elements of shared arrays, each of which several threads read, and adds them up; the cycles of
+the shared-memory path against every other resource.
 
 **Threshold.** A load for two multiply-adds or fewer, and a gain of 1.2 in the bounded model with a fourth of the loads.
 Information, whatever the text, of loops of four multiply-adds and more with three loads for four of them, whose values
@@ -37,9 +37,11 @@ to Tune Dense Linear Algebra", SC 2008."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
+from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.lazily import cached_property
 from warplens_tools.micro.base import MicroTool
@@ -58,7 +60,20 @@ FEWEST, BUSY = 4, 0.6
 PLENTY = 0.75
 _FMA = frozenset({"FFMA", "DFMA", "HFMA2", "IMAD", "FFMA2"})
 _SUBSCRIPT = re.compile(r"\[[^][]*\]")
-_ADDS = re.compile(r"(?:\+=|=\s*(?:__)?fmaf?\w*\s*\(|=[^=].*\+)")
+_FMA_CALL = r"\b(?:__)?h?fmaf?2?(?:_r[nzud])?\s*\("
+#: A sum that a product is added to, and a function that adds it.
+_ADDS = re.compile(rf"(?:\+=|=[^=].*\+|=.*(?:{_FMA_CALL}|__hadd2?\s*\())")
+#: What stands between two factors, at most conversions beside the sign; before and between those of a function.
+_TIMES = re.compile(r"[\s)]*(?:\.\w+)?[\s)]*\*[\s(]*(?:\w+\s*\([\s(]*)*")
+_FUSED = re.compile(rf"(?:{_FMA_CALL}|\b__hmul2?\s*\()[\s(]*(?:\w+\s*\([\s(]*)*$")
+_NEXT = re.compile(r"[\s)]*(?:\.\w+)?[\s)]*,[\s(]*(?:\w+\s*\([\s(]*)*")
+
+
+def _without_subscripts(text: str) -> str:
+    """Products and sums in indices are none of elements."""
+    while text != (text := _SUBSCRIPT.sub("", text)):
+        pass
+    return text
 
 
 class SmallRegisterTile(MicroTool):
@@ -154,18 +169,29 @@ class SmallRegisterTile(MicroTool):
 
     def _products(self) -> dict[int, tuple[str, ...]]:
         """Lines that add up products of two elements of shared memory in a loop, with the arrays."""
-        by_line: dict[int, list[str]] = {}
+        by_line: dict[int, list[ArrayAccess]] = {}
         for access in self.view.accesses:
-            if access.space == "shared" and access.reads and not access.writes and access.loops:
-                by_line.setdefault(access.span.line, []).append(access.name)
+            alone = access.span.line == access.span.end_line and not access.writes
+            if access.space == "shared" and access.reads and access.loops and alone:
+                by_line.setdefault(access.span.line, []).append(access)
         found = {}
-        for line, names in by_line.items():
-            text = self.view.text.line_text(line)
-            while text != (text := _SUBSCRIPT.sub("", text)):
-                pass  # Products and sums in indices are none of elements.
-            if len(names) >= 2 and _ADDS.search(text) and ("*" in text or "fma" in text):
-                found[line] = tuple(dict.fromkeys(names))
+        for line, read in by_line.items():
+            pairs = [p for p in itertools.pairwise(read) if self._are_multiplied(line, *p)]
+            if pairs and _ADDS.search(_without_subscripts(self.view.text.line_text(line))):
+                found[line] = tuple(dict.fromkeys(a.name for p in pairs for a in p))
         return found
+
+    def _are_multiplied(self, line: int, one: ArrayAccess, other: ArrayAccess) -> bool:
+        """Whether they are the factors of a product, and other threads want both for theirs: what a thread alone reads
+        serves no second result."""
+        text = self.view.text.line_text(line)
+        first, second = text[: one.span.column - 1], text[one.span.end_column - 1 : other.span.column - 1]
+        factors = _TIMES.fullmatch(second) or (_FUSED.search(first) and _NEXT.fullmatch(second))
+        same = one.name == other.name and one.index is not None and one.index == other.index
+        return bool(factors) and not same and all(self._is_shared(a) for a in (one, other))
+
+    def _is_shared(self, access: ArrayAccess) -> bool:
+        return access.index is None or self.view.reuse.sharing(access) > 1
 
     def _ratio(self, loads: list[int]) -> float:
         """Bounded time as it is over that with a fourth of the loads."""

@@ -11,6 +11,7 @@ from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.lazily import cached_property
 from warplens_tools.sass.addresses import AddressPattern, address_patterns
 from warplens_tools.sass.attribution import LineTable
+from warplens_tools.sass.by_data import skipped_by_data
 from warplens_tools.sass.flow import Flow, Loop, analyse
 from warplens_tools.sass.pipes import access_bytes, is_load, pipe_of, space_of
 from warplens_tools.sass.registers import registers_of
@@ -129,6 +130,11 @@ class Sass:
         if self.compiled is None:
             return ()
         return address_patterns(self.compiled, self.flow, self.block, self.gpu.limits)
+
+    @cached_property
+    def skipped_by_data(self) -> frozenset[int]:
+        """Indices of what floating-point values let an iteration skip (`sass.by_data`)."""
+        return skipped_by_data(self.instructions, self.flow)
 
     def feeding(self, wanted: Collection[int]) -> frozenset[int]:
         """Indices of arithmetic that only prepares what some instructions read (`sass.backward_slice`)."""

@@ -8,6 +8,7 @@ import re
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.facts.conditions import Comparison
 from warplens_tools.cuda.facts.guards import Guards
 from warplens_tools.cuda.facts.lane_names import lane_names
 from warplens_tools.cuda.model import ArrayDeclaration, Kernel, Parameter
@@ -58,6 +59,12 @@ class ArrayAccess(msgspec.Struct, frozen=True):
     conditional: bool
     #: Single threads that are chosen by their index make it (`facts.guards`).
     few: bool = False
+    #: One thread of a group makes it, or one block, chosen by a number that the others know too.
+    one: bool = False
+    #: What the indices of the threads that make it must meet, as far as the text tells.
+    come: tuple[Comparison, ...] = ()
+    #: What is loaded, drawn or worked out from it decides whether a thread comes to it.
+    by_data: bool = False
     atomic: bool = False
     #: ".x" for `p[i].x`; "" for the whole element.
     member: str = ""
@@ -107,6 +114,7 @@ class _AccessReader:
         if not reads and not writes:
             return None
         loops = tuple(self.forms.loop(n) for n in loops_around(node))
+        tests = self.guards.tests(node)
         return ArrayAccess(
             name=pointer.name,
             space=pointer.space,
@@ -120,7 +128,10 @@ class _AccessReader:
             traced=pointer.traced,
             conditional=self._conditional(node),
             # What it costs that few come shows in loops alone.
-            few=bool(loops) and self.guards.are_few(self.guards.tests(node)),
+            few=bool(loops) and self.guards.are_few(tests),
+            one=self.guards.is_one(tests),
+            come=self.guards.of_lanes(tests),
+            by_data=bool(self.guards.data(tests)),
             atomic=atomic,
             member=member,
             declared=pointer.declared,

@@ -19,6 +19,37 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 }  # fmt: skip
 
 Values = Mapping[str, int]
+_OTHERWISE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """`left kind right`, as plain data: what a thread meets on its way."""
+
+    kind: str
+    left: Form
+    right: Form
+
+    def holds(self, values: Values) -> bool | None:
+        """Whether it holds; None where a symbol has no value."""
+        a, b = self.left.evaluate(values), self.right.evaluate(values)
+        return None if a is None or b is None else _COMPARE[self.kind](a, b)
+
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """Every symbol of both sides."""
+        return (*self.left.symbols, *self.right.symbols)
+
+
+def read_comparison(reader: FormReader, node: Node, *, holds: bool) -> Comparison | None:
+    """A condition without `&&` as what must be compared for it to hold, or not to; None where a side is not known."""
+    left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+    sign = node.child_by_field_name("operator")
+    kind = sign.type if sign is not None else ""
+    if kind in _COMPARE and left is not None and right is not None:
+        a, b = reader.form(left), reader.form(right)
+        return None if a is None or b is None else Comparison(kind if holds else _OTHERWISE[kind], a, b)
+    form = reader.form(node)
+    return None if form is None else Comparison("!=" if holds else "==", form, Form())
 
 
 class Condition(msgspec.Struct, frozen=True):

@@ -25,6 +25,8 @@ class DivergentBarrier(msgspec.Struct, frozen=True):
     condition: Span
     #: Whether the block is divided whatever its threads share, such as by `threadIdx.x < 16`.
     always: bool
+    #: Whether the other side of the branch has as many barriers: undefined too, but the hardware counts arrivals.
+    matched: bool = False
 
 
 def divergent_barriers(
@@ -40,16 +42,16 @@ def divergent_barriers(
         if is_barrier(expanded.tree, node):
             divided = _dividing(expanded, reader, node, block)
             if divided is not None:
-                test, always = divided
-                span = expanded.tree.span
-                found.append(DivergentBarrier(span(node), span(test), always))
+                test, always, branch = divided
+                span, matched = expanded.tree.span, _are_matched(expanded.tree, branch)
+                found.append(DivergentBarrier(span(node), span(test), always, matched))
     return tuple(found)
 
 
 def _dividing(
     expanded: KernelTree, reader: FormReader, barrier: Node, block: Dim3
-) -> tuple[Node, bool] | None:
-    """The innermost condition around a barrier that divides a block, and whether it always does."""
+) -> tuple[Node, bool, Node] | None:
+    """The innermost condition around a barrier that divides a block, whether it always does, and its branch."""
     current = barrier.parent
     while current is not None and current.start_byte >= expanded.function.body.start_byte:
         test = current.child_by_field_name("condition") if current.type == "if_statement" else None
@@ -58,9 +60,16 @@ def _dividing(
             divided = [_divides(condition, same, block) for same in _settings(condition)]
             if any(divided):
                 inner = test.named_children[0] if test.named_child_count == 1 else test
-                return inner, all(divided)
+                return inner, all(divided), current
         current = current.parent
     return None
+
+
+def _are_matched(tree: SourceTree, branch: Node) -> bool:
+    """Whether both sides of an `if … else` have as many barriers, those in loops counted once."""
+    sides = [branch.child_by_field_name(side) for side in ("consequence", "alternative")]
+    counts = {sum(is_barrier(tree, n) for n in walk(side)) if side is not None else 0 for side in sides}
+    return len(counts) == 1
 
 
 def _settings(condition: Condition) -> list[dict[str, int]]:

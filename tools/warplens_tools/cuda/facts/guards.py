@@ -15,7 +15,13 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.facts.conditions import Condition, Values, read_condition
+from warplens_tools.cuda.facts.conditions import (
+    Comparison,
+    Condition,
+    Values,
+    read_comparison,
+    read_condition,
+)
 from warplens_tools.cuda.facts.lane_names import lane_names, mentions_lanes
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
@@ -69,10 +75,19 @@ class Guards:
         return self._few[key]
 
     def _lets_few(self, tests: Sequence[Test]) -> bool:
-        if any(self._names_one(test) for test in tests):
+        if self.is_one(tests):
             return True
         known = [(c, t.holds) for t in tests if (c := self._over_threads(t)) is not None]
         return bool(known) and _few_of(known, self._block)
+
+    def is_one(self, tests: Sequence[Test]) -> bool:
+        """Whether they let through one thread of a group, or one block, which a number names."""
+        return any(self._names_one(test) for test in tests)
+
+    def of_lanes(self, tests: Sequence[Test]) -> tuple[Comparison, ...]:
+        """Those that hang on the thread's index and can be worked out, as they must hold."""
+        read = (read_comparison(self.forms, t.node, holds=t.holds) for t in tests)
+        return tuple(c for c in read if c is not None and any(s.kind == "thread" for s in c.symbols))
 
     def of_block(self, test: Test) -> bool:
         """Whether a condition is about blocks too, not about the threads of each one alone."""

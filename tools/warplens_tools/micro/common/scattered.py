@@ -17,7 +17,7 @@ from warplens_tools.finding import Gain
 from warplens_tools.kernel import KernelView
 from warplens_tools.machine.footprint import footprint
 from warplens_tools.machine.gain import bound_ratio
-from warplens_tools.micro.common.sectors import NEAR, OVERFETCHED, RECORD_BYTES, Cause
+from warplens_tools.micro.common.sectors import NEAR, OVERFETCHED, PARTLY, RECORD_BYTES, Cause
 from warplens_tools.sass.addresses import AddressPattern, constant_of, without_constant
 from warplens_tools.sass.banks import wavefronts
 from warplens_tools.sass.lanes import FEW_QUOTIENTS
@@ -214,7 +214,7 @@ def scattered_gain(view: KernelView, found: Sequence[Scattered]) -> tuple[Gain, 
         after["l2"] += times * ideal / gpu.l2_bytes_per_clock
         before["dram"] += times * wanted / gpu.dram_bytes_per_clock
         after["dram"] += times * ideal / gpu.dram_bytes_per_clock
-    ratio = bound_ratio(before, after)
+    ratio = min(bound_ratio(before, after), PARTLY * max((s.overfetch for s in found), default=1.0))
     near = max(before["l2"], before["l1 lines"]) >= NEAR * max(before.values())
     return Gain.of(ratio, max([ratio, *(s.overfetch for s in found)])), near
 

@@ -27,6 +27,9 @@ Cause = Literal["field", "chunk", "read", "write"]
 #: Overfetch from which an access is reported too where its sectors keep the L1 or the L2 this share of the
 #: busiest unit's time (Nsight Compute calls a unit busy from 60 % of its peak on).
 SCATTERED, NEAR = 4.0, 0.6
+#: The gain at most, over that of the sectors alone: what a sector costs that is written in part, over a whole one
+#: (21 times was measured of stores a line apart, docs/benchmarks/planted_card.json, of which few programs are made).
+PARTLY = 2.0
 #: Rows of a block at least eight threads wide that a warp spans.
 FEW_ROWS = 4
 #: Bytes between lanes up to which a constant stride counts as a record laid out by hand.
@@ -51,7 +54,9 @@ class SectorTool(MicroTool):
         pipes, waiting = self.sass.cycles, self.view.waiting
         together = [*found, *self.alike(found)]
         ratio = bound_ratio(pipes | waiting.latency_bound(), pipes | waiting.latency_bound(_spans(together)))
-        return Gain.of(ratio, max(ratio, *(w.overfetch for w in together)))
+        most = max(w.overfetch for w in together)
+        ratio = min(ratio, PARTLY * most)
+        return Gain.of(ratio, max(ratio, most))
 
     def alike(self, found: Sequence[WarpAccess]) -> list[WarpAccess]:
         """Others that lie as far apart along the lanes as one of `found`, in as many loops: what deals the elements
@@ -90,7 +95,7 @@ def _spans(found: Iterable[WarpAccess]) -> frozenset[Span]:
 def cause_of(warp: WarpAccess) -> Cause | None:
     """Why the access is uncoalesced; None where it is not."""
     access = warp.access
-    if warp.overfetch < OVERFETCHED or access.atomic:
+    if warp.overfetch < OVERFETCHED or access.atomic or _is_out_of_line(warp):
         return None
     if _is_chunk(warp):
         # A stretch inside one sector is fetched once and used at once.
@@ -105,6 +110,13 @@ def cause_of(warp: WarpAccess) -> Cause | None:
     if warp.stride is None and warp.reused_by == "nobody" and not warp.in_rows:
         return None  # Nobody wants what lies between the lanes: no other layout of the threads would use it.
     return "write" if access.writes and not access.reads else "read"
+
+
+def _is_out_of_line(warp: WarpAccess) -> bool:
+    """Whether lanes are side by side in rows of a sector and more, each of which only begins within one."""
+    growth = growth_along_lanes(warp)
+    rows = growth is not None and growth.value in (1, -1) and warp.wanted >= warp.runs * SECTOR_BYTES
+    return rows and warp.sectors <= warp.ideal_sectors + warp.runs
 
 
 def _is_one_along_x(warp: WarpAccess) -> bool:
