@@ -92,6 +92,35 @@ def test_a_pitch_that_the_launch_fixes_counts() -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "sectors"),
+    [
+        ("if (threadIdx.x == 0) o[i] = a[i * 64];", 1),
+        ("if (threadIdx.x % 8 == 0) o[i] = a[i * 64];", 4),
+        ("if (threadIdx.x < 4) o[i] = a[i * 64];", 4),
+        ("if (threadIdx.x >= 252) o[i] = a[i * 64];", 4),
+        ("int x = i % n; if (x == 0) o[i] = a[i * 64];", 1),
+        ("if (i / n == 0) o[i] = a[i * 64];", 1),
+        ("if (i / n == n - 1) o[i] = a[i * 64];", 1),
+        ("if (i / 1000000 == 0) o[i] = a[i * 64];", 32),
+        ("int last = c[0]; if (i == last) o[i] = a[i * 64];", 1),
+        ("if (i < n) o[i] = a[i * 64];", 32),
+        ("if (i >= n) return; if (i > 0) o[i] = a[i * 64];", 32),
+        ("if (i >= w && i < n) o[i] = a[i * 64];", 32),
+        ("if (i % 2 == n) o[i] = a[i * 64];", 32),
+        ("for (int j = 0; j < n; ++j) if (i > j) o[i] += a[i * 64];", 32),
+    ],
+)
+def test_only_lanes_that_come_touch_sectors(body: str, sectors: int) -> None:
+    assert next(w for w in view_of(body).warp_accesses if w.access.name == "a").sectors == sectors
+
+
+@pytest.mark.parametrize(("block", "cause"), [("dim3(8, 8)", None), ("dim3(4, 16)", "read")])
+def test_rows_of_a_block_that_begin_within_a_sector_are_side_by_side(block: str, cause: str | None) -> None:
+    body = "o[y * w + i] = a[(blockIdx.y * blockDim.y + y) * w + blockIdx.x * blockDim.x + threadIdx.x + 3];"
+    assert cause_of(first(body, block=block, width="1000")) == cause
+
+
+@pytest.mark.parametrize(
     "body", ["o[i] = a[c[i]];", "o[i] = a[(int)a[i]];", "o[i] = unknown[i];", "o[i] = a[i % n ? 0 : i];"]
 )
 def test_what_is_not_known_is_left_out(body: str) -> None:

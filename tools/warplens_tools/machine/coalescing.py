@@ -214,7 +214,7 @@ class _Lanes:
         if len(shape.sectors) < _WASTE * shape.ideal or self._in_rows(place):
             return shape
         least = self._footprint(place, _LEAST)
-        return shape if least is None or len(least.sectors) >= len(shape.sectors) else None
+        return shape if least is None or least.overfetch >= shape.overfetch else None
 
     def _in_rows(self, place: Place) -> bool:
         index, block = place.access.index, self.block if self.block_known else None

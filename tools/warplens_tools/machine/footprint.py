@@ -33,6 +33,11 @@ class Footprint(msgspec.Struct, frozen=True, order=True):
         """Sectors that would hold the wanted bytes if they lay side by side."""
         return max(1, math.ceil(self.wanted / SECTOR_BYTES))
 
+    @property
+    def overfetch(self) -> float:
+        """Sectors over those that would hold what is wanted."""
+        return len(self.sectors) / self.ideal
+
 
 def footprint(starts: Sequence[int], ranges: Sequence[tuple[int, int]]) -> Footprint:
     """Of lanes whose elements start there, each taking `ranges` (offset, size) of its element."""

@@ -63,10 +63,10 @@ _SUBSCRIPT = re.compile(r"\[[^][]*\]")
 _FMA_CALL = r"\b(?:__)?h?fmaf?2?(?:_r[nzud])?\s*\("
 #: A sum that a product is added to, and a function that adds it.
 _ADDS = re.compile(rf"(?:\+=|=[^=].*\+|=.*(?:{_FMA_CALL}|__hadd2?\s*\())")
-#: What stands between two factors, at most conversions beside the sign; before and between those of a function.
-_TIMES = re.compile(r"[\s)]*(?:\.\w+)?[\s)]*\*[\s(]*(?:\w+\s*\([\s(]*)*")
+#: What stands between two factors: conversions and further factors; before and between those of a function.
+_TIMES = re.compile(r"[\s)]*(?:\.\w+)?[\s)]*(?:\*[\s()\w.]*)+")
 _FUSED = re.compile(rf"(?:{_FMA_CALL}|\b__hmul2?\s*\()[\s(]*(?:\w+\s*\([\s(]*)*$")
-_NEXT = re.compile(r"[\s)]*(?:\.\w+)?[\s)]*,[\s(]*(?:\w+\s*\([\s(]*)*")
+_NEXT = re.compile(r"[\s)]*(?:\.\w+)?[\s)]*,[\s()\w.]*")
 
 
 def _without_subscripts(text: str) -> str:
@@ -91,7 +91,7 @@ class SmallRegisterTile(MicroTool):
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the line of the product."""
-        lines = self._products() if self.sass else {}
+        lines = self.products() if self.sass else {}
         loads = [i for n in lines for i in self.sass.in_loops_on(n, lambda x: x.opcode == "LDS")]
         adds = [i for n in lines for i in self.sass.in_loops_on(n, lambda x: x.opcode in _FMA)]
         read, added = self.sass.weigh(frozenset(loads)), self.sass.weigh(frozenset(adds))
@@ -167,7 +167,7 @@ class SmallRegisterTile(MicroTool):
         flowing = gathering(self.sass.instructions, by_tests=True)
         return frozenset(p.index for p in self.sass.patterns if p.conflict is None and p.index in flowing)
 
-    def _products(self) -> dict[int, tuple[str, ...]]:
+    def products(self) -> dict[int, tuple[str, ...]]:
         """Lines that add up products of two elements of shared memory in a loop, with the arrays."""
         by_line: dict[int, list[ArrayAccess]] = {}
         for access in self.view.accesses:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import msgspec
 from tree_sitter import Node
@@ -11,11 +12,14 @@ from tree_sitter import Node
 from warplens_tools.cuda.facts.barriers import is_barrier
 from warplens_tools.cuda.facts.conditions import Condition, read_condition
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.callees import functions_named
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.text import Span
+
+_CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:<[^;()]*>)?\(")
 
 
 class DivergentBarrier(msgspec.Struct, frozen=True):
@@ -66,10 +70,16 @@ def _dividing(
 
 
 def _are_matched(tree: SourceTree, branch: Node) -> bool:
-    """Whether both sides of an `if … else` have as many barriers, those in loops counted once."""
+    """Whether both sides of an `if … else` have as many barriers, those in loops counted once; or one calls functions
+    that have barriers."""
     sides = [branch.child_by_field_name(side) for side in ("consequence", "alternative")]
-    counts = {sum(is_barrier(tree, n) for n in walk(side)) if side is not None else 0 for side in sides}
-    return len(counts) == 1
+    there = [side for side in sides if side is not None]
+    if len(there) < len(sides):
+        return False
+    own = [sum(is_barrier(tree, n) for n in walk(side)) for side in there]
+    names = {name for side in there for name in _CALLED.findall(tree.code_of(side))}
+    called = [f for name in sorted(names) for f in functions_named(tree.file, name)]
+    return own[0] == own[1] or any(is_barrier(tree.file, n) for f in called for n in walk(f.body))
 
 
 def _settings(condition: Condition) -> list[dict[str, int]]:

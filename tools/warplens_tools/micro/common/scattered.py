@@ -65,6 +65,8 @@ def scattered(view: KernelView) -> list[Scattered]:
         for load, has in ((True, w.access.reads), (False, w.access.writes))
         if has
     }
+    # What one thread of a group does costs little, wherever its lanes would be.
+    told |= {(a.span.line, a.reads) for a in view.global_accesses if a.one}
     groups: dict[tuple[int, bool], list[int]] = {}
     for i in sass.where(lambda x: x.opcode in ("LDG", "STG")):
         place, load = sass.lines[i], is_load(sass.instructions[i])
