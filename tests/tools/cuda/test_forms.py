@@ -111,6 +111,36 @@ def test_locals_set_once_are_followed(a: Expression, b: Expression, of: dict[str
         assert form.evaluate(of) == (left + right) * 2 + left
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(["=", "+=", "-=", "*="]), expressions), min_size=1, max_size=4), values
+)
+def test_locals_set_one_statement_after_the_other_are_followed(
+    steps: list[tuple[str, Expression]], of: dict[str, int]
+) -> None:
+    """What stands in between changes other names alone; the last value is that of a plain interpreter."""
+    form = index_of(
+        "int v = 2; " + " ".join(f"v {op} {e.text}; int w{i} = v;" for i, (op, e) in enumerate(steps)), "v"
+    )
+    found: int | None = 2
+    for op, e in steps:
+        right = e.value(of)
+        if found is None or right is None:
+            return
+        found = {"=": right, "+=": found + right, "-=": found - right, "*=": found * right}[op]
+    if form is not None:
+        assert form.evaluate(of) == found
+
+
+def test_each_place_has_the_value_that_was_set_before_it() -> None:
+    assert index_of("n = 4;", "n") == forms.number(4)
+    assert index_of("int i = threadIdx.x; int c = i % 4; i /= 4; int w = i % 8;", "w * 4 + c") == index_of(
+        "int t = threadIdx.x;", "t / 4 % 8 * 4 + t % 4"
+    )
+    assert index_of("int i; i = threadIdx.x + n;", "i") == index_of("", "threadIdx.x + n")
+    assert index_of("int i = 1; if (n) { i = 2; int w = i; }", "n") is not None
+
+
 def test_polynomials_are_equal_whatever_their_order() -> None:
     one = index_of("", "(threadIdx.x + 3) * (n - 1)")
     two = index_of("int m = n - 1;", "m * threadIdx.x + n * 3 - 3")
@@ -133,7 +163,12 @@ def test_what_is_not_derivable_is_unknown() -> None:
         ('int i; asm volatile("mov.u32 %0, %1;" : "=r"(i) : "r"(n));', "i"),
         ("unsigned char i = threadIdx.x * 64;", "i"),
         ("int i = 2.5f * n;", "i"),
-        ("n = 4;", "n"),
+        ("if (threadIdx.x) n = 4;", "n"),
+        ("int i = 1; for (int k = 0; k < n; ++k) { i *= 3; }", "i"),
+        ("int i = 1; for (int k = 0; k < n; ++k) { h(i); i *= 3; }", "i"),
+        ("int i = 1; if ((i = n) > 3) { }", "i"),
+        ("int i = 1; again: i += 1; if (i < n) goto again;", "i"),
+        ("unsigned char i = 0; i = threadIdx.x * 64;", "i"),
         ("int& r = n; r = 3;", "n"),
         ("int i = i;", "i"),
         ("while (n) { --n; }", "n"),

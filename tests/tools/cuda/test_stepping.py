@@ -30,7 +30,7 @@ def index_of(body: str) -> str | None:
         ("int i = threadIdx.x; while (i < n) { a[i] = 0; i += 256; }", "256 * iteration + threadIdx.x"),
         ("int i = threadIdx.x; for (; i < n; i += w) a[i] = 0;", "iteration * w + threadIdx.x"),
         ("int i = 4; do { a[i] = 0; ++i; } while (i < n);", "4 + iteration"),
-        ("int i = threadIdx.x; while (i < n) { i += 256; a[i] = 0; }", None),
+        ("int i = threadIdx.x; while (i < n) { i += 256; a[i] = 0; }", "256 + 256 * iteration + threadIdx.x"),
         ("int i = threadIdx.x; while (i < n) { a[i] = 0; if (w) i += 256; }", None),
         ("int i = threadIdx.x; while (i < n) { a[i] = 0; i += 256; } i = 3;", None),
         ("int i = 0; while (i < n) { a[i] = 0; i += threadIdx.x; }", None),

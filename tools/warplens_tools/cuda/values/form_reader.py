@@ -3,7 +3,8 @@
 
 A local that is set once is followed to its value; the variable of a loop with a fixed step is its
 first value plus step times the iteration, so that in a grid-stride loop an index keeps its dependence
-on `threadIdx.x`. Anything loaded from memory, returned by a function, or set several times is None;
+on `threadIdx.x`; one that is set several times, statement after statement, has at each place what it was set to
+last. Anything loaded from memory, returned by a function, or set in branches is None;
 `traced` has symbols for what is loaded.
 Like the compiler, this takes it that index arithmetic does not wrap.
 """
@@ -25,6 +26,7 @@ from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, constants_o
 from warplens_tools.cuda.values.cooperative_groups import builtin_path, rank_or_size
 from warplens_tools.cuda.values.forms import Form, Symbol
 from warplens_tools.cuda.values.kernel_tree import KernelTree
+from warplens_tools.cuda.values.last_set import last_set
 from warplens_tools.cuda.values.loop_headers import (
     Loop,
     compared_with,
@@ -224,7 +226,34 @@ class FormReader:
         if binding is None:
             return None
         stepped = stepping_loop(self.tree, node, binding) if binding.kind == "plain" else None
-        return self._in_loop(self.loop(stepped[0], binding, stepped[1])) if stepped else self._bound(binding)
+        if stepped:
+            return self._in_loop(self.loop(stepped[0], binding, stepped[1]))
+        return self._assigned(node, binding) if self._is_set_anew(binding) else self._bound(binding)
+
+    def _is_set_anew(self, binding: Binding) -> bool:
+        known = binding.name in self.passed or binding.name in self.kernel.constants.numbers
+        return binding.kind in ("plain", "parameter") and not known and not self.set_once(binding)
+
+    def _assigned(self, node: Node, binding: Binding) -> Form | None:
+        """What a variable that is set several times is at `node`, where one assignment or none decides it."""
+        written = self.tree.masked.code[binding.declaration[0] : binding.start].decode("ascii")
+        declared = integer_type(written)
+        found = last_set(self.tree, binding, node.start_byte)
+        if found is None or (declared is not None and declared.is_narrow):
+            return None
+        if found.assignment is None:
+            return self._initial(binding)
+        operator = found.assignment.child_by_field_name("operator")
+        value = self.traced(found.assignment.child_by_field_name("right"))
+        if operator is None or value is None or operator.type == "=":
+            return value
+        before = self.traced(found.assignment.child_by_field_name("left"))
+        return forms.combine(operator.type.removesuffix("="), before, value) if before is not None else None
+
+    def _initial(self, binding: Binding) -> Form | None:
+        if binding.kind == "parameter":
+            return forms.variable(Symbol(binding.name, "parameter"))
+        return self.traced(value_node(self.tree, binding)) if binding.value is not None else None
 
     def set_once(self, binding: Binding) -> bool:
         """Whether nothing changes the variable after its declaration."""

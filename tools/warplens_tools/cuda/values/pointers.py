@@ -17,6 +17,7 @@ from warplens_tools.cuda.values.bindings import Binding, value_node
 from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import Form
+from warplens_tools.cuda.values.last_set import last_set
 
 Space = Literal["global", "shared", "local", "constant", "unknown"]
 
@@ -88,7 +89,7 @@ class PointerReader:
             return self._array(self.arrays[name])
         if binding.kind == "pointer" and name in self.parameters and self._is_parameter(binding):
             parameter = self.parameters[name]
-            offset = forms.ZERO if self.reader.set_once(binding) else None
+            offset = self._offset(node, binding)
             return Pointer(name, "global", self._plain(parameter.element_type), offset, (), parameter)
         if name in self.planes and self._is_parameter(binding):
             return self._plane(self.planes[name], binding)
@@ -98,7 +99,40 @@ class PointerReader:
             return None
         if binding.kind == "array":
             return self._of_file(binding)
-        return self._local(binding)
+        return self._local(binding) if self._is_kept(binding) else self._advanced_local(node, binding)
+
+    def _is_kept(self, binding: Binding) -> bool:
+        return binding.kind != "pointer" or self.reader.set_once(binding)
+
+    def _advanced_local(self, node: Node, binding: Binding) -> Pointer | None:
+        """A local pointer that is advanced, at the place where it stands."""
+        found = self._local(binding)
+        return (
+            msgspec.structs.replace(found, traced=self._offset(node, binding)) if found is not None else None
+        )
+
+    def _offset(self, node: Node, binding: Binding) -> Form | None:
+        """Where a pointer is at `node`, from its array's start: as it was declared or passed, or advanced since by
+        statements that every way comes past."""
+        if self.reader.set_once(binding):
+            return forms.ZERO
+        found = last_set(self.reader.tree, binding, node.start_byte)
+        if found is None:
+            return None
+        if found.assignment is None:
+            return self._first_offset(binding)
+        left, right = (found.assignment.child_by_field_name(side) for side in ("left", "right"))
+        operator = found.assignment.child_by_field_name("operator")
+        if left is None or operator is None or operator.type not in ("+=", "-="):
+            return None
+        before, step = self._offset(left, binding), self.reader.traced(right)
+        return self._advanced(before, step, 1 if operator.type == "+=" else -1)
+
+    def _first_offset(self, binding: Binding) -> Form | None:
+        if self._is_parameter(binding):
+            return forms.ZERO
+        found = self.pointer(value_node(self.tree, binding))
+        return found.traced if found is not None else None
 
     def _plane(self, written: re.Match[str], binding: Binding) -> Pointer:
         """A parameter that points to rows."""

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The assignment that a variable has its value from at one place, where every way there comes past it: `i = t;` or
+`i /= n;` of a variable that is set several times, one statement after the other."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tree_sitter import Node
+
+from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree
+from warplens_tools.cuda.values.bindings import Binding
+from warplens_tools.cuda.values.writes import changes
+
+#: Statements that are run past before a place; a longer list is generated code.
+_FURTHEST = 400
+_AGAIN = frozenset({*LOOPS, "lambda_expression", "switch_statement", "labeled_statement", "case_statement"})
+
+
+class LastSet(NamedTuple):
+    """What set a variable last: an assignment, or None for its declaration, or its caller."""
+
+    assignment: Node | None
+
+
+def last_set(tree: SourceTree, binding: Binding, at: int) -> LastSet | None:
+    """What set local variable or parameter `binding` last before offset `at`; None where the way there decides it, or
+    something in a loop, a branch or a call may have changed it since."""
+    key = ("last set", binding.name, binding.declaration, at)
+    return tree.remembered(key, lambda: _last_set(tree, binding, at))
+
+
+def _last_set(tree: SourceTree, binding: Binding, at: int) -> LastSet | None:
+    node: Node | None = tree.root.descendant_for_byte_range(at, at)
+    steps, body = 0, tree.masked.code[binding.scope_start : binding.end]
+    if b"goto" in body:
+        return None
+    while node is not None and node.start_byte > binding.scope_start:
+        before = node.prev_named_sibling
+        while before is not None and node.parent is not None and node.parent.type == "compound_statement":
+            steps += 1
+            if _declares(before, binding):
+                return LastSet(None)
+            set_here = _assignment(tree, before, binding.name)
+            if set_here is not None:
+                return LastSet(set_here)
+            if steps > _FURTHEST or changes(tree, tree.code_of(before), binding.name):
+                return None
+            before = before.prev_named_sibling
+        if _may_change_on_the_way(tree, node, binding.name):
+            return None
+        node = node.parent
+    return LastSet(None)
+
+
+def _declares(statement: Node, binding: Binding) -> bool:
+    return statement.start_byte <= binding.declaration[0] and binding.declaration[1] <= statement.end_byte
+
+
+def _assignment(tree: SourceTree, statement: Node, name: str) -> Node | None:
+    """The assignment that a statement is, where it sets all of the variable by a value that changes nothing."""
+    if statement.type != "expression_statement" or not statement.named_children:
+        return None
+    inner = statement.named_children[0]
+    left, right = inner.child_by_field_name("left"), inner.child_by_field_name("right")
+    if inner.type != "assignment_expression" or left is None or right is None:
+        return None
+    plain = left.type == "identifier" and tree.code_of(left) == name
+    return inner if plain and not changes(tree, tree.code_of(right), name) else None
+
+
+def _may_change_on_the_way(tree: SourceTree, node: Node, name: str) -> bool:
+    """Whether leaving `node` for what is around it comes past a change: in a loop, by a condition, or by its own
+    statement."""
+    around = node.parent
+    if around is None:
+        return False
+    if around.type in _AGAIN:
+        return changes(tree, tree.code_of(around), name)
+    if around.type == "if_statement":
+        condition = around.child_by_field_name("condition")
+        return condition is not None and changes(tree, tree.code_of(condition), name)
+    if around.type == "expression_statement":
+        return _assignment(tree, around, name) is None and changes(tree, tree.code_of(around), name)
+    return around.type == "declaration" and changes(tree, tree.code_of(around), name)
