@@ -53,6 +53,44 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     ),
     "elements-read-again": (
         Sample(
+            "a sum in memory, of other elements of the array",
+            kernel("for (int k = 1; k < n; ++k) o[i * n] += o[i * n + k];"),
+            finds=True,
+        ),
+        Sample(
+            "a sum in a register, of other elements of the array",
+            kernel("float s = 0; for (int k = 1; k < n; ++k) s += o[i * n + k]; o[i * n] = s;"),
+            finds=False,
+        ),
+        Sample(
+            "sums in shared memory",
+            kernel(
+                "extern __shared__ float s[]; for (int k = 0; k < n; ++k) "
+                "for (int j = 0; j < n; ++j) s[threadIdx.x * n + j] += a[k * n + j + i];"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "sums in shared memory that all see",
+            kernel(
+                "extern __shared__ float s[]; for (int k = 0; k < n; ++k) { "
+                "for (int j = 0; j < n; ++j) s[threadIdx.x * n + j] += a[k * n + j + i]; __syncthreads(); }"
+            ),
+            finds=False,
+        ),
+        Sample(
+            "a generator's state in memory",
+            "__global__ void k(curandState *g, float *o, int n) { float s = 0; int i = threadIdx.x; "
+            "for (int j = 0; j < n; ++j) s += curand_uniform(&g[i]); o[i] = s; }",
+            finds=True,
+        ),
+        Sample(
+            "a generator's state in a local",
+            "__global__ void k(curandState *g, float *o, int n) { float s = 0; int i = threadIdx.x; "
+            "curandState own = g[i]; for (int j = 0; j < n; ++j) s += curand_uniform(&own); g[i] = own; o[i] = s; }",
+            finds=False,
+        ),
+        Sample(
             "in every iteration around",
             kernel("for (int k = 0; k < n; ++k) for (int j = 0; j < n; ++j) o[k] += a[j * n + i];"),
             finds=True,

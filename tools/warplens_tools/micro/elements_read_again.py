@@ -28,8 +28,9 @@ float own[kCoordinates];                    // once, in registers (or shared mem
 **Evidence.** Index and loops in the source: an index that the inner loop moves and the outer one does not, or two loops
 with the same index, first value, step and bound; where SASS is at hand, global loads on their lines.
 
-Sums that are kept in memory are the same: an element that a loop adds to (`a[i] += x`) while another one around it, or
-the next iteration, comes to it again.
+Sums that are kept in global or shared memory are the same: an element that a loop adds to (`a[i] += x`) while another
+one around it, or the next iteration, comes to it again; so is the state of a random number generator that a loop draws
+from through its address (`curand_normal(&states[i])`).
 
 **Threshold.** Loops of more than 8 iterations, or of a number that is not known. It is information: how much of it the
 caches have is not known. Where the array is stored to at other elements meanwhile, nothing is said.
@@ -40,13 +41,18 @@ calculation for softmax" (2018).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.facts.generator_states import drawn_in_loops
 from warplens_tools.cuda.facts.memory_sums import MemorySum, memory_sums
 from warplens_tools.cuda.facts.read_again import ReadAgain, read_again
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
+
+#: What makes threads see each other's shared memory: the sums are then not each thread's own.
+_SHARES = re.compile(r"__sync|\bsync\s*\(|__shfl|barrier")
 
 
 class ElementsReadAgain(MicroTool):
@@ -60,16 +66,19 @@ class ElementsReadAgain(MicroTool):
     relevant = ("memory", "latency", "compute")
 
     def check(self) -> Iterator[Finding]:
-        """Of sums that are kept in memory and of reads one finding each, on the first in the deepest loop."""
+        """Of sums that are kept in memory, of generators' states and of reads one finding each, on the first in the
+        deepest loop."""
         yield from self._sums()
+        yield from self._states()
         yield from self._reads()
 
     def _sums(self) -> Iterator[Finding]:
-        found = [s for s in memory_sums(self.view.accesses) if self._is_loaded(s.access)]
+        found = [s for s in memory_sums(self.view.accesses) if self._is_loaded(s.access) and self._is_own(s)]
         if not found:
             return
-        worst = found[0]
+        worst = min(found, key=lambda s: s.access.space != "global")
         text, name = self.view.said(worst.access.span), worst.access.name
+        kept = "registers or shared memory" if worst.access.space == "global" else "registers"
         yield self.finding(
             worst.access.span,
             severity="information",
@@ -77,7 +86,7 @@ class ElementsReadAgain(MicroTool):
             message=self._message_of_sum(worst, text),
             guidance=(
                 f"Sum in a register and store each element of {name} once: let the loop over the elements be the outer "
-                "one, or keep those of an iteration in registers or shared memory until they are complete."
+                f"one, or keep those of an iteration in {kept} until they are complete."
             ),
             evidence=(
                 self.view.observe("arrays that hold sums", ", ".join(dict.fromkeys(s.access.name for s in found)),
@@ -86,15 +95,39 @@ class ElementsReadAgain(MicroTool):
         )  # fmt: skip
 
     def _message_of_sum(self, worst: MemorySum, text: str) -> str:
-        line = worst.around.span.line
+        line, place = worst.around.span.line, f"{worst.access.space} memory"
         if worst.updates > 1:
             return (
-                f"Sum kept in global memory: {text} is one of {worst.updates} updates in each iteration of the loop of "
-                f"line {line}, and the next iteration loads and stores the same elements again."
+                f"Sum kept in {place}: {text} is one of {worst.updates} updates in each iteration of the loop of line "
+                f"{line}, and the next iteration loads and stores the same elements again."
             )
         return (
-            f"Sum kept in global memory: {text} is loaded and stored again in every iteration of the loop of line "
-            f"{line}, on which its index does not depend."
+            f"Sum kept in {place}: {text} is loaded and stored again in every iteration of the loop of line {line}, "
+            f"on which its index does not depend."
+        )
+
+    def _is_own(self, found: MemorySum) -> bool:
+        """Whether no thread shows its sums of shared memory to others within the loop that comes to them again."""
+        return found.access.space == "global" or not _SHARES.search(self.view.said(found.around.span))
+
+    def _states(self) -> Iterator[Finding]:
+        found = drawn_in_loops(self.view.tree, self.view.kernel)
+        if not found:
+            return
+        first = found[0]
+        yield self.finding(
+            first.span,
+            severity="information",
+            confidence="medium",
+            message=(
+                f"Generator state kept in global memory: {self.view.said(first.span)} loads, advances and stores an "
+                f"element of {first.name} in every iteration of the loop of line {first.loop.line}."
+            ),
+            guidance=(
+                "Copy the state into a local variable before the loop, draw from that, and store it back to "
+                f"{first.name} after the loop."
+            ),
+            evidence=(self.view.observe("draws in loops", float(len(found)), tier="source"),),
         )
 
     def _reads(self) -> Iterator[Finding]:
@@ -137,6 +170,6 @@ class ElementsReadAgain(MicroTool):
         )
 
     def _is_loaded(self, access: ArrayAccess) -> bool:
-        """Whether SASS, where it is at hand, has loads of global memory in loops on the line."""
-        line = access.span.line
-        return not self.sass or bool(self.sass.in_loops_on(line, lambda x: x.opcode == "LDG"))
+        """Whether SASS, where it is at hand, has loads of that memory in loops on the line."""
+        line, opcode = access.span.line, "LDS" if access.space == "shared" else "LDG"
+        return not self.sass or bool(self.sass.in_loops_on(line, lambda x: x.opcode == opcode))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums that a thread keeps in global memory: elements that it adds to again and again in loops."""
+"""Sums that a thread keeps in memory: elements of global or shared memory that it changes again and again in loops."""
 
 from __future__ import annotations
 
@@ -24,14 +24,30 @@ class MemorySum(msgspec.Struct, frozen=True):
 
 
 def memory_sums(accesses: Sequence[ArrayAccess]) -> tuple[MemorySum, ...]:
-    """Updates of global memory (`a[i] += x`) in loops that come to the same elements again, the deepest first."""
+    """Updates of memory (`a[i] += x`, `a[i] = f(a[i])`) in loops that come to the same elements again, the deepest
+    first."""
     found = [
         a
         for a in accesses
-        if a.space == "global" and a.reads and a.writes and not a.atomic and not a.few and a.loops
+        if a.space in ("global", "shared") and a.writes and not a.atomic and not a.few and a.loops
     ]
-    sums = [s for a in found if (s := _in_rounds(a) or _by_neighbours(a, found)) is not None]
+    updates = [a for a in found if a.reads]
+    pairs = [a for a in found if not a.reads and _is_read_there(a, accesses)]
+    sums = [s for a in updates if (s := _in_rounds(a) or _by_neighbours(a, updates)) is not None]
+    sums += [s for a in pairs if (s := _in_rounds(a)) is not None]
+    stay = (_in_place(a, accesses) for a in (*updates, *pairs))
+    known = {s.access.span for s in sums}
+    sums += [s for s in stay if s is not None and s.access.span not in known]
     return tuple(sorted(sums, key=lambda s: (-len(s.access.loops), s.access.span)))
+
+
+def _is_read_there(store: ArrayAccess, accesses: Sequence[ArrayAccess]) -> bool:
+    """Whether the element that is stored was loaded in the same iteration, before or in the same statement."""
+    return store.index is not None and any(
+        a.reads and a.name == store.name and a.index == store.index and a.member == store.member
+        and a.loops == store.loops and a.span.line <= store.span.end_line
+        for a in accesses
+    )  # fmt: skip
 
 
 def _in_rounds(access: ArrayAccess) -> MemorySum | None:
@@ -42,11 +58,30 @@ def _in_rounds(access: ArrayAccess) -> MemorySum | None:
     return None
 
 
+def _in_place(access: ArrayAccess, accesses: Sequence[ArrayAccess]) -> MemorySum | None:
+    """An update whose innermost loop leaves the element where it is while it reads the array at other elements: the
+    compiler must store each time."""
+    loop = access.loops[-1]
+    if access.index is None or not is_long(loop) or not loop.counter or hangs_on(access, loop):
+        return None
+    others = any(
+        a.name == access.name and a.reads and a.loops == access.loops and a.index != access.index
+        for a in accesses
+    )
+    return MemorySum(access, loop) if others else None
+
+
 def _by_neighbours(access: ArrayAccess, updates: Sequence[ArrayAccess]) -> MemorySum | None:
     """Several updates of an iteration, each of which the next iteration's reach again: `a[j - 1] += x; a[j] += y;`."""
     loop = access.loops[-1]
     step = access.index.growth(loop.counter) if access.index is not None and loop.counter else None
-    if access.index is None or step is None or not step.terms or not is_long(loop):
+    if (
+        access.space != "global"
+        or access.index is None
+        or step is None
+        or not step.terms
+        or not is_long(loop)
+    ):
         return None
     alike = [a for a in updates if a.name == access.name and a.index is not None and a.loops == access.loops]
     reached = [a for a in alike if a.index is not None and subtract(a.index, access.index) == step]
