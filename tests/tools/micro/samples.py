@@ -168,6 +168,120 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
+    "barrier-tree": (
+        Sample(
+            "a tree",
+            kernel(
+                "__shared__ float s[256]; s[threadIdx.x] = a[i]; __syncthreads(); for (int d = 128; d > 0; d >>= 1) { "
+                "if (threadIdx.x < d) s[threadIdx.x] += s[threadIdx.x + d]; __syncthreads(); } o[blockIdx.x] = s[0];"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a scan in a function",
+            kernel(
+                "__shared__ float s[256]; s[threadIdx.x] = a[i]; scan(s); o[i] = s[threadIdx.x];",
+                before=(
+                    "__device__ void scan(float *s) { for (int d = 1; d < 256; d *= 2) { float v = s[threadIdx.x]; "
+                    "__syncthreads(); if (threadIdx.x >= d) s[threadIdx.x] = v + s[threadIdx.x - d]; "
+                    "__syncthreads(); } }\n"
+                ),
+            ),
+            finds=True,
+        ),
+        Sample(
+            "steps one by one",
+            kernel(
+                "__shared__ float s[512]; s[threadIdx.x] = a[i]; __syncthreads(); "
+                + " ".join(
+                    f"if (n >= {2 * d}) {{ if (threadIdx.x < {d}) s[threadIdx.x] += s[threadIdx.x + {d}]; "
+                    "__syncthreads(); }"
+                    for d in (256, 128, 64)
+                )
+            ),
+            finds=True,
+        ),
+        Sample(
+            "shuffles",
+            kernel(
+                "float v = a[i]; for (int d = 16; d > 0; d >>= 1) v += __shfl_down_sync(~0u, v, d); "
+                "__syncthreads(); o[i] = v;"
+            ),
+            finds=False,
+        ),
+        Sample(
+            "down to a warp",
+            kernel(
+                "__shared__ float s[256]; for (int d = 128; d > 32; d >>= 1) { s[threadIdx.x] += s[threadIdx.x + d]; "
+                "__syncthreads(); }"
+            ),
+            finds=False,
+        ),
+        Sample(
+            "a sorting network",
+            kernel(
+                "__shared__ float s[256]; for (int m = 2; m <= 256; m *= 2) for (int d = m / 2; d > 0; d /= 2) { "
+                "s[threadIdx.x] = fminf(s[threadIdx.x], s[threadIdx.x ^ d]); __syncthreads(); }"
+            ),
+            finds=False,
+        ),
+    ),
+    "compared-root": (
+        Sample(
+            "a root compared",
+            kernel("int c = 0; for (int j = 0; j < n; ++j) if (sqrtf(a[j] * a[j] + a[i]) < 2.0f) ++c; o[i] = c;"),
+            finds=True,
+        ),
+        Sample(
+            "a root kept to compare",
+            kernel(
+                "int c = 0; for (int j = 0; j < n; ++j) { float d = sqrtf(a[j]); "
+                "if (d < 2.0f) ++c; if (d > 9.0f) --c; } o[i] = c;"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a root that is used",
+            kernel("float s = 0; for (int j = 0; j < n; ++j) { float d = sqrtf(a[j]); if (d < 2) s += d; } o[i] = s;"),
+            finds=False,
+        ),
+        Sample(
+            "a quotient of a function",
+            kernel(
+                "int c = 0; for (int j = 0; j < n; ++j) if (share(a[i], a[j]) > 0.5f) ++c; o[i] = c;",
+                before="__device__ float share(float x, float y) { float z = fminf(x, y); return z / (x + y); }\n",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a quotient of integers",
+            kernel("int c = 0; for (int j = 1; j < n; ++j) if (n / j > 2) ++c; o[i] = c;"),
+            finds=False,
+        ),
+        Sample("once", kernel("if (sqrtf(a[i]) < 2.0f) o[i] = 1.0f;"), finds=False),
+    ),
+    "integer-in-double": (
+        Sample(
+            "an index",
+            kernel("float s = 0; for (int j = 0; j < n; ++j) s += a[(int)(j * 0.75 + 0.5)]; o[i] = s;"),
+            finds=True,
+        ),
+        Sample(
+            "half a width",
+            kernel("for (int j = 0; j < n; ++j) { int at = j + ceil(n / 2.0); o[at] = a[j]; }"),
+            finds=True,
+        ),
+        Sample(
+            "a coordinate",
+            kernel("float s = 0; for (int j = 0; j < n; ++j) s += a[(int)(a[j] * 0.75 + 0.5)]; o[i] = s;"),
+            finds=False,
+        ),
+        Sample(
+            "in integers",
+            kernel("float s = 0; for (int j = 0; j < n; ++j) s += a[(3 * j + 2) >> 2]; o[i] = s;"),
+            finds=False,
+        ),
+    ),
     "partial-warps": (
         Sample("33 threads", kernel("o[i] = a[i];", launch="k<<<64, 33>>>(a, o, n);"), finds=True),
         Sample("64 threads", kernel("o[i] = a[i];", launch="k<<<64, 64>>>(a, o, n);"), finds=False),
