@@ -282,6 +282,30 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
+    "alike-neighbours": (
+        Sample(
+            "channels of a point",
+            kernel(
+                "int c = i % n, p = i / n; float x = a[3 * p], y = a[3 * p + 1], z = a[3 * p + 2]; "
+                "o[i] = a[c] * x + y * z;"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "an index taken apart step by step",
+            kernel(
+                "int t = i; int c = t % n; t /= n; int p = t; float s = 0; "
+                "for (int k = 0; k < n; ++k) s += a[p * n + k] * a[k * n + c]; o[i] = s;"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "an element each",
+            kernel("int c = i % n, p = i / n; o[i] = a[i] + a[i + n] * a[i + 2 * n] + c * p;"),
+            finds=False,
+        ),
+        Sample("one load", kernel("int c = i % n, p = i / n; o[i] = a[p] * c;"), finds=False),
+    ),
     "partial-warps": (
         Sample("33 threads", kernel("o[i] = a[i];", launch="k<<<64, 33>>>(a, o, n);"), finds=True),
         Sample("64 threads", kernel("o[i] = a[i];", launch="k<<<64, 64>>>(a, o, n);"), finds=False),

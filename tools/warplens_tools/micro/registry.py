@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 
 from warplens_tools.micro import (
     aliasing_reload,
+    alike_neighbours,
     at_the_roof,
     barrier_heavy,
     barrier_tree,
@@ -75,6 +76,7 @@ TOOLS: tuple[type[MicroTool], ...] = (
     misaligned_access.MisalignedAccess,
     missing_cache_reuse.MissingCacheReuse,
     elements_read_again.ElementsReadAgain,
+    alike_neighbours.AlikeNeighbours,
     per_thread_chunks.PerThreadChunks,
     scalar_access.ScalarAccess,
     shared_atomic_contention.SharedAtomicContention,

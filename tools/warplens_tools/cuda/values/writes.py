@@ -107,8 +107,13 @@ def _takes_by_value(tree: SourceTree, name: str, by_call: Calls, position: int) 
         return not re.search(r"(?<![=!<>])=(?!=)|\+\+|--|(?<!&)&(?!&)", macro.body)
     parameters = tree.parameter_lists(name)
     return (bool(parameters) or by_call == "seen") and not any(
-        "&" in _at_position(p, position) for p in parameters
+        _is_changeable(_at_position(p, position)) for p in parameters
     )
+
+
+def _is_changeable(parameter: str) -> bool:
+    """Whether a parameter is a reference that its function may write through."""
+    return "&" in parameter and not re.match(r"\s*(?:const\b|\w+\s+const\b)[^*,]*&[^,]*\Z", parameter)
 
 
 def _at_position(parameters: str, position: int) -> str:
