@@ -225,6 +225,8 @@ def test_the_rank_in_a_grid_counts_blocks_and_one_among_data_is_unknown() -> Non
         ("", "elsewhere(n);", "n"),
         ("__device__ void here(int& x) { x = 0; }", "here(n);", None),
         ("__device__ int here(int x) { return x; }", "here(n);", "n"),
+        ("__device__ int here(const int& x) { return x; }", "here(n);", "n"),
+        ("__device__ int here(const int *&x) { return *x; }", "here(n);", None),
         ("", "const int m = n; elsewhere(m);", "n"),
         ("", "int m = n; elsewhere(m);", None),
         ("", "n = elsewhere(n);", None),

@@ -306,6 +306,50 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         ),
         Sample("one load", kernel("int c = i % n, p = i / n; o[i] = a[p] * c;"), finds=False),
     ),
+    "window-loads": (
+        Sample(
+            "a blur",
+            kernel(
+                "int y = blockIdx.y; float s = 0; for (int dy = -2; dy <= 2; ++dy) for (int dx = -2; dx <= 2; ++dx) "
+                "s += a[(y + dy + i) * n + i + dx]; o[y * n + i] = s;"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a median, clamped",
+            kernel(
+                "int y = blockIdx.y * 8 + threadIdx.y; float s = 0; for (int dy = 0; dy < n; ++dy) "
+                "for (int dx = 0; dx < n; ++dx) { int ax = min(max(i + dx - 1, 0), n), ay = min(y + dy, n); "
+                "s += a[ay * n + ax]; } o[y * n + i] = s;"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a tile",
+            kernel(
+                "__shared__ float t[36][36]; int y = threadIdx.y; t[y][i] = a[y * n + i]; __syncthreads(); "
+                "float s = 0; for (int dy = 0; dy < 5; ++dy) for (int dx = 0; dx < 5; ++dx) "
+                "s += t[y + dy][threadIdx.x + dx]; o[y * n + i] = s;"
+            ),
+            finds=False,
+        ),
+        Sample(
+            "elements of its own",
+            kernel(
+                "int y = threadIdx.y; float s = 0; for (int r = 0; r < 4; ++r) for (int c = 0; c < 4; ++c) "
+                "s += a[(4 * y + r) * n + 4 * i + c]; o[y * n + i] = s;"
+            ),
+            finds=False,
+        ),
+        Sample(
+            "a product",
+            kernel(
+                "int y = threadIdx.y; float s = 0; for (int b = 0; b < n; ++b) for (int k = 0; k < 32; ++k) "
+                "s += a[y * n + b * 32 + k] * a[(b * 32 + k) * n + i]; o[y * n + i] = s;"
+            ),
+            finds=False,
+        ),
+    ),
     "partial-warps": (
         Sample("33 threads", kernel("o[i] = a[i];", launch="k<<<64, 33>>>(a, o, n);"), finds=True),
         Sample("64 threads", kernel("o[i] = a[i];", launch="k<<<64, 64>>>(a, o, n);"), finds=False),

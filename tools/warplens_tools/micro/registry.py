@@ -63,6 +63,7 @@ from warplens_tools.micro import (
     warp_divergence,
     wave_quantization,
     wgmma_serialized,
+    window_loads,
 )
 from warplens_tools.micro.base import MicroTool
 
@@ -75,6 +76,7 @@ TOOLS: tuple[type[MicroTool], ...] = (
     l2_thrashing.L2Thrashing,
     misaligned_access.MisalignedAccess,
     missing_cache_reuse.MissingCacheReuse,
+    window_loads.WindowLoads,
     elements_read_again.ElementsReadAgain,
     alike_neighbours.AlikeNeighbours,
     per_thread_chunks.PerThreadChunks,

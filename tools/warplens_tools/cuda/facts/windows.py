@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windows over neighbouring elements: two loops over offsets around a thread's own place, with a read of global memory
+that both of them move, so that the threads beside it read most of the same elements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.facts.accesses import loops_around
+from warplens_tools.cuda.facts.lane_names import names_from
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
+from warplens_tools.cuda.values.form_reader import FormReader
+from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
+from warplens_tools.cuda.values.loop_headers import Loop
+from warplens_tools.cuda.values.pointers import PointerReader
+from warplens_tools.text import Span
+
+#: Taps in a row from which a window is told, and up to which it is one: a longer loop goes through data.
+FEWEST, MOST = 3, 64
+_PLACES = frozenset({"threadIdx", "blockIdx"})
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_NEEDED = re.compile(r"\bfor\b.*\bfor\b", re.DOTALL)
+
+
+class Window(msgspec.Struct, frozen=True):
+    """One read in a window's inner loop."""
+
+    #: The read, as far as it stands in the file.
+    span: Span
+    #: What it reads, as written.
+    name: str
+    outer: Loop
+    inner: Loop
+
+
+def windows(tree: SourceTree, kernel: Kernel) -> tuple[Window, ...]:
+    """The first such read of each pair of loops in the kernel's own text, in text order."""
+    expanded = kernel_tree(tree, kernel)
+    if expanded is None or not _NEEDED.search(expanded.tree.code_of(expanded.function.body)):
+        return ()
+    reader = _Reader(expanded, kernel)
+    pairs = (n for n in walk(expanded.function.body) if n.type == "for_statement")
+    return tuple(w for n in pairs if (w := reader.window(n)) is not None)
+
+
+class _Reader:
+    def __init__(self, expanded: KernelTree, kernel: Kernel) -> None:
+        self.tree, self.body = expanded.tree, expanded.function.body
+        self.forms = FormReader(expanded)
+        self.pointers = PointerReader(kernel, self.forms)
+        code = self.tree.code_of(self.body)
+        self.own = names_from(code, _PLACES) - _PLACES
+        #: Shared and local arrays, with pointers into them.
+        self.kept = names_from(code, frozenset(a.name for a in kernel.arrays if a.space != "global"))
+
+    def window(self, inner: Node) -> Window | None:
+        """The read of a window whose inner loop that is."""
+        around = [n for n in loops_around(inner) if n.type == "for_statement"]
+        if not around or any(n.type in LOOPS and n.id != inner.id for n in walk(inner)):
+            return None
+        loops = self.forms.loop(around[-1]), self.forms.loop(inner)
+        if not all(self._is_short(loop) for loop in loops):
+            return None
+        code = self.tree.code_of(around[-1])
+        moved = [names_from(code, frozenset({loop.variable})) for loop in loops]
+        if not all(
+            self._is_offset(node, loop) for node, loop in zip((around[-1], inner), loops, strict=True)
+        ):
+            return None
+        for read in self._reads(inner):
+            words = set(_WORD.findall(self.tree.code_of(read)))
+            if all(words & names for names in moved):
+                return Window(self.tree.span(read), self._name(read), loops[0], loops[1])
+        return None
+
+    def _name(self, read: Node) -> str:
+        """The array's, or what its expression begins with."""
+        pointer = self.pointers.element(read)
+        if pointer is not None and pointer.name:
+            return pointer.name
+        written = re.sub(r"reinterpret_cast\s*<[^>]*>|\s+", "", self.tree.code_of(_base(read))).lstrip("(&*")
+        return re.split(r"[(\[)+]|\.ptr\b", written)[0] or written
+
+    def _is_short(self, loop: Loop) -> bool:
+        return bool(loop.variable) and (loop.trips is None or FEWEST <= loop.trips <= MOST)
+
+    def _is_offset(self, node: Node, loop: Loop) -> bool:
+        """Whether a loop goes through offsets that are added to a place of the thread's own, or through places that
+        begin at one."""
+        header = node.child_by_field_name("initializer")
+        begins = header is not None and bool(set(_WORD.findall(self.tree.code_of(header))) & self.own)
+        bound = node.child_by_field_name("condition")
+        ends = bound is not None and bool(set(_WORD.findall(self.tree.code_of(bound))) & self.own)
+        return (begins and ends) or any(self._adds(n, loop.variable) for n in walk(node))
+
+    def _adds(self, node: Node, variable: str) -> bool:
+        """`x - radius + dx`, of which `x` is the thread's and `dx` the loop's, neither of them multiplied."""
+        if node.type != "binary_expression" or not _is_sum(node):
+            return False
+        if node.parent is not None and node.parent.type == "binary_expression" and _is_sum(node.parent):
+            return False
+        names = {self.tree.code_of(n) for n in _addends(node) if n.type == "identifier"}
+        return variable in names and bool((names - {variable}) & self.own)
+
+    def _reads(self, inner: Node) -> Iterator[Node]:
+        for node in walk(inner):
+            if node.type == "subscript_expression" and not _is_target(node):
+                base = _base(node)
+                pointer = self.pointers.element(node)
+                space = pointer.space if pointer is not None else "unknown"
+                names = set(_WORD.findall(self.tree.code_of(base)))
+                if space in ("global", "unknown") and not names & self.kept:
+                    yield node
+
+
+def _is_sum(node: Node) -> bool:
+    operator = node.child_by_field_name("operator")
+    return operator is not None and operator.type in ("+", "-")
+
+
+def _addends(node: Node) -> Iterator[Node]:
+    for side in ("left", "right"):
+        found = node.child_by_field_name(side)
+        while found is not None and found.type == "parenthesized_expression" and found.named_child_count == 1:
+            found = found.named_children[0]
+        if found is None:
+            continue
+        if found.type == "binary_expression" and _is_sum(found):
+            yield from _addends(found)
+        else:
+            yield found
+
+
+def _base(node: Node) -> Node:
+    """What is indexed, past indices and parentheses."""
+    found = node.child_by_field_name("argument")
+    return _base(found) if found is not None and found.type == "subscript_expression" else found or node
+
+
+def _is_target(node: Node) -> bool:
+    around = node.parent
+    left = around.child_by_field_name("left") if around is not None else None
+    return (
+        around is not None
+        and around.type == "assignment_expression"
+        and left is not None
+        and left.id == node.id
+    )

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""window-loads
+
+**What.** Each thread goes through a window of elements around its own in global memory: a blur, a stencil, a median, a
+convolution. The threads beside it load nearly the same elements.
+
+**Why it costs.** With a window of 5 x 5 each element is loaded by 25 threads. The L1 serves most of these loads, but
+each takes a place in its queue, an address with its clamp at the border, and a latency; narrow elements make a request
+that fills a part of a line.
+
+**Wrong**
+
+```cuda
+for (int dy = -2; dy <= 2; ++dy)
+    for (int dx = -2; dx <= 2; ++dx) sum += w[dy + 2][dx + 2] * in[(y + dy) * pitch + x + dx];
+```
+
+**Right**
+
+```cuda
+__shared__ float tile[8 + 4][32 + 4];                   // the block's elements with a halo, loaded once
+// or a thread makes several outputs of a column, and keeps the rows that they share in registers
+```
+
+**Evidence.** Two nested loops whose variables are added to places of the thread's own, and a read of what is not known
+to be shared memory that both of them move.
+
+**Threshold.** Three taps a row; loops of more than 64 iterations go through data, and are left alone. It is
+information: how much of it the L1 hides is not known from the text.
+
+**References.** CUDA C++ Programming Guide, "Shared Memory"; Podlozhnyuk, "Image Convolution with CUDA".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.cuda.facts.windows import Window, windows
+from warplens_tools.finding import Finding
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.missing_cache_reuse import MissingCacheReuse
+
+
+class WindowLoads(MicroTool):
+    """Windows around each thread's element are read from global memory."""
+
+    code = "WL121"
+    slug = "window-loads"
+    title = "Neighbouring threads load the same window of global memory"
+    rule_words = "L1|cache|locality"
+    tiers = ("source", "binary")
+    relevant = ("memory", "latency", "compute")
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the first such read."""
+        found = windows(self.view.tree, self.view.kernel)
+        if not found or any(True for _ in MissingCacheReuse(self.view).check()):
+            return
+        first = found[0]
+        taps = _taps(first)
+        yield self.finding(
+            first.span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"Window {taps} of {first.name} around each thread's own element, from global memory: the threads beside "
+                "it load nearly all of it again."
+            ),
+            guidance=(
+                "Load the block's elements and their halo into shared memory once, or let a thread make several "
+                "outputs and keep what their windows share in registers; only blocks at the border need the clamp. "
+                "Where the weights are a product of a row's and a column's, do it in two passes of one dimension each."
+            ),
+            evidence=(self.view.observe("window", taps, tier="source"),),
+            index_query="stencil shared memory halo",
+        )
+
+
+def _taps(window: Window) -> str:
+    rows, columns = window.outer.trips, window.inner.trips
+    return (
+        f"of {rows} x {columns} elements"
+        if rows and columns
+        else f"over {window.outer.variable} and {window.inner.variable}"
+    )
