@@ -350,6 +350,31 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
+    "pass-per-step": (
+        Sample(
+            "a pivot a pass",
+            kernel("o[i] = fminf(o[i], o[n] + a[i]);", launch="for (int s = 0; s < n; ++s) k<<<64, 256>>>(a, o, s);"),
+            finds=True,
+        ),
+        Sample(
+            "two arrays in turn",
+            kernel(
+                "o[i] = a[i] + a[i + 1];",
+                launch="for (int s = 0; s < n; ++s) { k<<<64, 256>>>(a, o, n); std::swap(a, o); }",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "the same again",
+            kernel("o[i] = a[i];", launch="for (int s = 0; s < n; ++s) k<<<64, 256>>>(a, o, n);"),
+            finds=False,
+        ),
+        Sample(
+            "a few",
+            kernel("o[i] += a[i];", launch="for (int s = 0; s < 4; ++s) k<<<64, 256>>>(a, o, s);"),
+            finds=False,
+        ),
+    ),
     "partial-warps": (
         Sample("33 threads", kernel("o[i] = a[i];", launch="k<<<64, 33>>>(a, o, n);"), finds=True),
         Sample("64 threads", kernel("o[i] = a[i];", launch="k<<<64, 64>>>(a, o, n);"), finds=False),

@@ -63,8 +63,8 @@ class WindowLoads(MicroTool):
             severity="information",
             confidence="low",
             message=(
-                f"Window {taps} of {first.name} around each thread's own element, from global memory: the threads beside "
-                "it load nearly all of it again."
+                f"Window {taps} of {first.name} around each thread's own element, from global memory: the threads "
+                "beside it load nearly all of it again."
             ),
             guidance=(
                 "Load the block's elements and their halo into shared memory once, or let a thread make several "
