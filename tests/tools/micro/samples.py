@@ -305,6 +305,11 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
         Sample("one load", kernel("int c = i % n, p = i / n; o[i] = a[p] * c;"), finds=False),
+        Sample(
+            "a warp for each",
+            kernel("int c = i % 32, p = i / 32; o[i] = a[c] * a[p] + a[2 * p + 1] * a[3 * p + 2];"),
+            finds=False,
+        ),
     ),
     "window-loads": (
         Sample(
@@ -338,6 +343,14 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             kernel(
                 "int y = threadIdx.y; float s = 0; for (int r = 0; r < 4; ++r) for (int c = 0; c < 4; ++c) "
                 "s += a[(4 * y + r) * n + 4 * i + c]; o[y * n + i] = s;"
+            ),
+            finds=False,
+        ),
+        Sample(
+            "rows of data",
+            kernel(
+                "float s = 0; for (int r = i; r < i + n; ++r) for (int c = n * r + i; c < n * r + n; c += 32) "
+                "s += a[c + r]; o[i] = s;"
             ),
             finds=False,
         ),

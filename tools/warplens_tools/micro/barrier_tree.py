@@ -87,8 +87,6 @@ class BarrierTrees(MicroTool):
 
     def _steps(self) -> str:
         threads = self.view.threads
-        return (
-            str(max(1, (threads - 1).bit_length()))
-            if threads and threads > 1
-            else "log2 of the block's threads"
-        )
+        if not threads or threads <= self.gpu.limits.warp_size:
+            return "a barrier for each halving of the block"
+        return f"{(threads - 1).bit_length()} barriers"

@@ -26,7 +26,7 @@ from warplens_tools.text import Span
 Hangs = Literal["remainder", "quotient", "neither", "unknown"]
 
 _LANE = "threadIdx.x"
-_MAX_DEPTH = 6
+_MAX_DEPTH, _WARP = 6, 32
 _SPREADS = re.compile(r"[\w)]\s*%")
 
 
@@ -72,6 +72,9 @@ class _Reader:
             target = _target(node)
             if whole is None or by is None or target is None or whole.coefficient(_LANE) != 1:
                 continue
+            divisor = self.forms.form(by)
+            if divisor is not None and divisor.value == _WARP:
+                continue  # A warp for each: its lanes share what it goes through.
             return node, self.tree.code_of(target), " ".join(self.tree.code_of(by).split())
         return None
 

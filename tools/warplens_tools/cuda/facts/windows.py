@@ -87,7 +87,8 @@ class _Reader:
         return re.split(r"[(\[)+]|\.ptr\b", written)[0] or written
 
     def _is_short(self, loop: Loop) -> bool:
-        return bool(loop.variable) and (loop.trips is None or FEWEST <= loop.trips <= MOST)
+        by_one = loop.step is not None and loop.step.value in (1, -1)
+        return bool(loop.variable) and by_one and (loop.trips is None or FEWEST <= loop.trips <= MOST)
 
     def _is_offset(self, node: Node, loop: Loop) -> bool:
         """Whether a loop goes through offsets that are added to a place of the thread's own, or through places that
