@@ -226,6 +226,8 @@ def test_the_rank_in_a_grid_counts_blocks_and_one_among_data_is_unknown() -> Non
         ("__device__ void here(int& x) { x = 0; }", "here(n);", None),
         ("__device__ int here(int x) { return x; }", "here(n);", "n"),
         ("__device__ int here(const int& x) { return x; }", "here(n);", "n"),
+        ("template <typename T> __device__ int here(T x) { return x; }", "here<int>(n);", "n"),
+        ("template <typename T> __device__ void here(T& x) { x = 0; }", "here<int>(n);", None),
         ("__device__ int here(const int *&x) { return *x; }", "here(n);", None),
         ("", "const int m = n; elsewhere(m);", "n"),
         ("", "int m = n; elsewhere(m);", None),

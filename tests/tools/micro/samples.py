@@ -388,6 +388,34 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
+    "uncoalesced-in-call": (
+        Sample(
+            "a column of a function's matrix",
+            kernel(
+                "float s = 0; for (int k = 0; k < n; ++k) s += at(a, i, k + blockIdx.y, n); o[i] = s;",
+                before="__device__ float at(const float *m, int r, int c, int w) { int p = r; p *= w; p += c; "
+                "float v = m[p]; return v; }\n",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a row of a function's matrix",
+            kernel(
+                "float s = 0; for (int k = 0; k < n; ++k) s += at(a, k + blockIdx.y, i, n); o[i] = s;",
+                before="__device__ float at(const float *m, int r, int c, int w) { int p = r; p *= w; p += c; "
+                "float v = m[p]; return v; }\n",
+            ),
+            finds=False,
+        ),
+        Sample(
+            "channels last out of channels first",
+            kernel(
+                "int t = i; int c = t % n; t /= n; o[i] = load(a, t, c, n);",
+                before="__device__ float load(const float *p, int at, int c, int n) { return p[c * n * n + at]; }\n",
+            ),
+            finds=True,
+        ),
+    ),
     "partial-warps": (
         Sample("33 threads", kernel("o[i] = a[i];", launch="k<<<64, 33>>>(a, o, n);"), finds=True),
         Sample("64 threads", kernel("o[i] = a[i];", launch="k<<<64, 64>>>(a, o, n);"), finds=False),

@@ -113,6 +113,11 @@ def accesses_by_loaded(code: KernelCode) -> tuple[WarpAccess, ...]:
     return _Coalescing(code).by_loaded()
 
 
+def accesses_in_calls(code: KernelCode, accesses: Iterable[ArrayAccess]) -> tuple[WarpAccess, ...]:
+    """Accesses of functions that the kernel calls, as a full warp makes them, as far as the source tells."""
+    return tuple(_Coalescing(code)._in_source(accesses))
+
+
 class _Coalescing:
     """The global accesses of one kernel: as its source tells them, or else as SASS does."""
 

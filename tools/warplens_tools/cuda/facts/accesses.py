@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 from tree_sitter import Node
@@ -85,21 +86,28 @@ def _accesses(tree: SourceTree, kernel: Kernel, block: Dim3) -> tuple[ArrayAcces
     expanded = kernel_tree(tree, kernel)
     if expanded is None:
         return ()
-    reader = _AccessReader(FormReader(expanded, block), kernel)
-    captured = expanded.tree.captures(_PATTERN, expanded.function.body)
-    nodes = sorted(
-        (n for found in captured.values() for n in found), key=lambda n: (n.start_byte, -n.end_byte)
-    )
-    return tuple(a for a in map(reader.access, nodes) if a is not None)
+    return AccessReader(FormReader(expanded, block), kernel).every()
 
 
-class _AccessReader:
-    def __init__(self, forms: FormReader, kernel: Kernel) -> None:
+class AccessReader:
+    """Reads the accesses of one kernel; with `handed`, of a function that is given these pointers."""
+
+    def __init__(
+        self, forms: FormReader, kernel: Kernel, handed: Mapping[str, Pointer] | None = None
+    ) -> None:
         self.tree = forms.tree
         self.forms = forms
-        self.pointers = PointerReader(kernel, forms)
+        self.pointers = PointerReader(kernel, forms, handed or {})
         self.body = forms.kernel.function.body
         self.guards = Guards(forms, lane_names(self.tree.code_of(self.body)))
+
+    def every(self) -> tuple[ArrayAccess, ...]:
+        """Those of the whole body, in text order."""
+        captured = self.tree.captures(_PATTERN, self.body)
+        nodes = sorted(
+            (n for found in captured.values() for n in found), key=lambda n: (n.start_byte, -n.end_byte)
+        )
+        return tuple(a for a in map(self.access, nodes) if a is not None)
 
     def access(self, node: Node) -> ArrayAccess | None:
         """The access that a node makes; None where it makes none."""

@@ -231,8 +231,13 @@ class FormReader:
         return self._assigned(node, binding) if self._is_set_anew(binding) else self._bound(binding)
 
     def _is_set_anew(self, binding: Binding) -> bool:
-        known = binding.name in self.passed or binding.name in self.kernel.constants.numbers
+        known = binding.name in self.kernel.constants.numbers
         return binding.kind in ("plain", "parameter") and not known and not self.set_once(binding)
+
+    def _is_passed(self, binding: Binding) -> bool:
+        """Whether it is a parameter whose argument is known."""
+        here = binding.start < self.kernel.function.body.start_byte
+        return here and binding.name in self.passed and binding.kind in ("parameter", "object", "other")
 
     def _assigned(self, node: Node, binding: Binding) -> Form | None:
         """What a variable that is set several times is at `node`, where one assignment or none decides it."""
@@ -251,6 +256,8 @@ class FormReader:
         return forms.combine(operator.type.removesuffix("="), before, value) if before is not None else None
 
     def _initial(self, binding: Binding) -> Form | None:
+        if self._is_passed(binding):
+            return self.passed[binding.name]
         if binding.kind == "parameter":
             return forms.variable(Symbol(binding.name, "parameter"))
         return self.traced(value_node(self.tree, binding)) if binding.value is not None else None
@@ -270,7 +277,7 @@ class FormReader:
         return self._values[key]
 
     def _value_of(self, binding: Binding) -> Form | None:
-        if binding.name in self.passed and binding.kind in ("parameter", "object"):
+        if self._is_passed(binding):
             return self.passed[binding.name]
         if (number := self.kernel.constants.numbers.get(binding.name)) is not None:
             return forms.number(number)

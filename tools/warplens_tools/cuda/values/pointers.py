@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -45,11 +46,16 @@ class Pointer(msgspec.Struct, frozen=True):
         return self.traced.told if self.traced is not None else None
 
 
+_NOTHING: Mapping[str, Pointer] = {}
+
+
 class PointerReader:
     """Follows pointers of one kernel to the arrays they point into."""
 
-    def __init__(self, kernel: Kernel, reader: FormReader) -> None:
+    def __init__(self, kernel: Kernel, reader: FormReader, handed: Mapping[str, Pointer] = _NOTHING) -> None:
         self.reader = reader
+        #: What the caller hands over for the parameters, where this is a function that a kernel calls.
+        self.handed = handed
         self.tree = reader.tree
         self.parameters = {p.name: p for p in kernel.parameters if p.pointer}
         self.objects = {p.name: p for p in kernel.parameters if not p.pointer}
@@ -85,6 +91,8 @@ class PointerReader:
         binding = self.reader.kernel.constants.binding(name, node.start_byte)
         if binding is None:
             return None
+        if name in self.handed and self._is_parameter(binding):
+            return self._from_caller(node, binding, self.handed[name])
         if binding.kind == "array" and name in self.arrays and name not in self.ambiguous:
             return self._array(self.arrays[name])
         if binding.kind == "pointer" and name in self.parameters and self._is_parameter(binding):
@@ -100,6 +108,11 @@ class PointerReader:
         if binding.kind == "array":
             return self._of_file(binding)
         return self._local(binding) if self._is_kept(binding) else self._advanced_local(node, binding)
+
+    def _from_caller(self, node: Node, binding: Binding, handed: Pointer) -> Pointer:
+        """A parameter of a called function: the caller's pointer, as far on as the function has advanced it."""
+        offset = self._advanced(handed.traced, self._offset(node, binding))
+        return msgspec.structs.replace(handed, traced=offset)
 
     def _is_kept(self, binding: Binding) -> bool:
         return binding.kind != "pointer" or self.reader.set_once(binding)

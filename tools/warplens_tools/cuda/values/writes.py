@@ -147,6 +147,7 @@ def _passed_by_value(tree: SourceTree, code: str, at: int, by_call: Calls) -> bo
         return True
     if before.endswith(">>>") or not before or not (before[-1].isalnum() or before[-1] in "_>"):
         return True
+    before = re.sub(r"(?<=\w)\s*<[^<>()]*>\Z", "", before)  # Template arguments.
     callee = re.search(r"(?:std::)?\w+\Z", before)
     if callee is None:
         return False
