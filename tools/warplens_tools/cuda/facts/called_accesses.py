@@ -23,7 +23,9 @@ from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.text import Span
 
 #: How deep calls are followed, and how many are.
-_DEEPEST, _MOST = 3, 64
+_DEEPEST, _MOST = 3, 24
+#: What declares a pointer, and what goes through one.
+_POINTS = re.compile(r"[*\[]")
 _NAME = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=.*)?\Z", re.DOTALL)
 
 
@@ -40,7 +42,7 @@ class CalledAccess(msgspec.Struct, frozen=True):
 def called_accesses(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> tuple[CalledAccess, ...]:
     """Accesses through pointers that the kernel hands to device functions of its file, in the order of the calls.
 
-    Overloads, functions that call themselves, and what is not a plain name are left alone.
+    Of several calls of a function with the same arrays the first stands for all; overloads are left alone.
     """
     key = ("called accesses", kernel.span, kernel.name, block)
     return tree.remembered(key, lambda: tuple(_called(tree, kernel, block)))
@@ -65,6 +67,8 @@ class _Walker:
     def __init__(self, tree: SourceTree, kernel: Kernel, block: Dim3) -> None:
         self.tree, self.kernel, self.block = tree, kernel, block
         self.left = _MOST
+        #: Functions with the arrays that they were handed: further calls with the same are taken to be alike.
+        self.seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
 
     def inside(
         self, caller: AccessReader, call: Node, place: Span, loops: tuple[Loop, ...], depth: int
@@ -83,8 +87,10 @@ class _Walker:
         handed = {
             n: p for n, g in pairs if (p := caller.pointers.pointer(g)) is not None and p.space == "global"
         }
-        if not handed:
+        key = name, tuple(sorted((n, p.name) for n, p in handed.items()))
+        if not handed or key in self.seen:
             return
+        self.seen.add(key)
         self.left -= 1
         passed: Mapping[str, Form | None] = {n: caller.forms.traced(g) for n, g in pairs if n not in handed}
         own = KernelTree(self.tree, function, constants_of(self.tree))
@@ -107,7 +113,11 @@ class _Walker:
             else ""
         )
         found = functions_named(self.tree, name) if name.isidentifier() else []
-        return found[0] if len(found) == 1 and found[0].is_device else None
+        if len(found) != 1 or not found[0].is_device:
+            return None
+        listed = found[0].declarator.child_by_field_name("parameters")
+        takes_pointers = listed is not None and bool(_POINTS.search(self.tree.code_of(listed)))
+        return found[0] if takes_pointers and _POINTS.search(self.tree.code_of(found[0].body)) else None
 
 
 def _parameters(tree: SourceTree, function: Function) -> list[str]:
