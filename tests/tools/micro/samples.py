@@ -416,6 +416,21 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=True,
         ),
     ),
+    "owned-sums": (
+        Sample(
+            "taps of a point",
+            kernel("int p = i % n, tap = i / n; atomicAdd(&o[p], a[tap * n + p]);"),
+            finds=True,
+        ),
+        Sample("neighbours of one", kernel("atomicAdd(o + i / n, a[i]);"), finds=True),
+        Sample(
+            "by steps",
+            kernel("int t, c, p; t = i; c = t % 4; p = (t / 4) % n; atomicAdd(o + 4 * p + c, a[t]);"),
+            finds=True,
+        ),
+        Sample("chosen by data", kernel("atomicAdd(&o[(int)a[i] % n], 1.0f);"), finds=False),
+        Sample("its own", kernel("int p = i % n, q = i / n; atomicAdd(&o[q * n + p], a[i]);"), finds=False),
+    ),
     "partial-warps": (
         Sample("33 threads", kernel("o[i] = a[i];", launch="k<<<64, 33>>>(a, o, n);"), finds=True),
         Sample("64 threads", kernel("o[i] = a[i];", launch="k<<<64, 64>>>(a, o, n);"), finds=False),

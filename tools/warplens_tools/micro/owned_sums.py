@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""owned-sums
+
+**What.** Threads add atomically to an element that one thread could own: the flat thread index is taken apart, and the
+element hangs on some of its parts alone, so that a fixed set of threads adds to each.
+
+**Why it costs.** An atomic is done in the L2, one after the other where threads meet, and the array must be zeroed
+before. Where it is known which threads add to an element, one of them can loop over what they add and store once, or
+they can reduce by shuffles and do one atomic.
+
+**Wrong**
+
+```cuda
+int p = i % points, tap = i / points;                   // nine threads for each point
+atomicAdd(&out[p], weight(p, tap) * in[tap * points + p]);
+```
+
+**Right**
+
+```cuda
+float sum = 0.0f;
+for (int tap = 0; tap < 9; ++tap) sum += weight(p, tap) * in[tap * points + p];
+out[p] = sum;                                           // no atomic, nothing to zero
+```
+
+**Evidence.** The index of an atomic addition of global memory as a form over the thread's index: all that it takes of
+it are remainders, or quotients.
+
+**Threshold.** Lanes and blocks that are single threads by a test are left alone. It is information: the elements may be
+few, so that threads are wanted.
+
+**References.** CUDA C++ Programming Guide, "Atomic Functions"; NVIDIA Technical Blog, "Faster Parallel Reductions on
+Kepler".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.cuda.facts.atomics import Atomic, atomics
+from warplens_tools.cuda.values.forms import Form, Symbol, describe
+from warplens_tools.finding import Finding
+from warplens_tools.micro.base import MicroTool
+
+_LANE = "threadIdx.x"
+_SUMS = frozenset({"atomicAdd", "atomicSub", "atomicMin", "atomicMax", "atomicOr"})
+#: Letters of a divisor that a message spells.
+_SPELLED = 40
+
+
+class OwnedSums(MicroTool):
+    """Atomics on elements that one thread could own."""
+
+    code = "WL123"
+    slug = "owned-sums"
+    title = "Atomics on elements that one thread could own"
+    rule_words = "atomic"
+    tiers = ("source", "binary")
+    relevant = ("memory", "latency", "compute")
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the first such atomic."""
+        for atomic in atomics(self.view.tree, self.view.kernel, self.view.dim3):
+            told = self._who(atomic)
+            if told:
+                yield self._told(atomic, told)
+                return
+
+    def _who(self, atomic: Atomic) -> str:
+        """Which threads meet at an element, in words; "" where that is not known."""
+        sums = atomic.function.removeprefix("::").removesuffix("_block").removesuffix("_system") in _SUMS
+        if not sums or atomic.space != "global" or atomic.index is None or atomic.leader or atomic.guarded:
+            return ""
+        parts = [s for symbols, _ in atomic.index.terms for s in symbols if s.mentions(_LANE)]
+        if not parts or any(s.operation not in ("/", "%") for s in parts):
+            return ""
+        last = min(parts, key=lambda s: _depth(s.operands[0]))
+        by = describe(last.operands[1])
+        if len(by) > _SPELLED or not last.operands[1].uniform:
+            return ""
+        if all(s.operation == "/" for s in parts):
+            return f"{by} neighbouring threads"
+        return "" if any(s.operation == "/" for s in parts) else self._remainders(parts)
+
+    def _remainders(self, parts: list[Symbol]) -> str:
+        highest = max(parts, key=lambda s: _depth(s.operands[0]))
+        by = describe(highest.operands[1])
+        return f"all threads with the same remainder of {by}" if len(by) <= _SPELLED else ""
+
+    def _told(self, atomic: Atomic, who: str) -> Finding:
+        return self.finding(
+            atomic.span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"Atomic on an element that one thread could own: {who} add to one element of {atomic.name}."
+            ),
+            guidance=(
+                f"Let one thread loop over what these threads add and store each element of {atomic.name} once, or "
+                "combine by shuffles where they are lanes of one warp, with an atomic by the first of them alone."
+            ),
+            evidence=(
+                self.view.observe("atomic on a part of the thread's index", atomic.function, tier="source"),
+            ),
+        )
+
+
+def _depth(form: Form) -> int:
+    """How many divisions deep an operand is."""
+    inner = [s for symbols, _ in form.terms for s in symbols if s.mentions(_LANE)]
+    return max((1 + _depth(s.operands[0]) for s in inner if s.operands), default=0)
