@@ -32,7 +32,7 @@ __global__ void tree_sum(float *__restrict__ out, const float *__restrict__ in)
     __shared__ float tile[256];
     tile[threadIdx.x] = in[blockIdx.x * 256 + threadIdx.x];
     __syncthreads();
-    for (int s = 128; s > 0; s >>= 1) {
+    for (int s = 128; s > 0; s >>= 1) {  // expect: barrier-tree
         if (threadIdx.x < s) tile[threadIdx.x] += tile[threadIdx.x + s];
         __syncthreads();
     }
