@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of a thread's place, clamps and conditions, whose outcome is known where all that it reads is inside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.syntax.tree import LOOPS, walk
+from warplens_tools.cuda.syntax.types import integer_type
+from warplens_tools.cuda.values import forms
+from warplens_tools.rewrite.common.counting import Counting, counting
+from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in
+from warplens_tools.rewrite.common.reading import (
+    JUMPS,
+    View,
+    assigned,
+    field,
+    operator_of,
+    renamed,
+    statements,
+    unwrapped,
+)
+
+_LEAST = frozenset({"min", "std::min", "::min"})
+_MOST = frozenset({"max", "std::max", "::max"})
+_ORDER = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_ELSEWHERE = frozenset({"subscript_expression", "pointer_expression", "field_expression"})
+#: Variables that are made of variables are followed this far.
+_DEEP = 6
+
+
+class Test(msgspec.Struct, frozen=True):
+    """Something that is known inside: what holds there, as code, and what then stands in a node's place."""
+
+    node: Node
+    holds: tuple[str, ...]
+    #: What is left of the node; None for nothing.
+    left: Node | None
+
+
+class Tests:
+    """Reads the tests of statements that are to be done in two ways."""
+
+    def __init__(self, view: View, nodes: list[Node]) -> None:
+        self.view, self._begin = view, nodes[0].start_byte
+        self._changed = {name for name, _ in assigned(view.body, view)}
+        every = [d for n in walk(view.body) if n.type == "declaration" for d in plainly_declared_in(view, n)]
+        names = [d.name for d in every]
+        self._declared = {d.name: d for d in every if names.count(d.name) == 1}
+        self._twice = {name for name in names if names.count(name) > 1}
+        self._loops = {
+            c.variable
+            for n in walk(view.body)
+            if n.type == "for_statement" and (c := counting(view.expanded, n)) is not None
+        }
+
+    def is_looped(self, node: Node) -> bool:
+        """Whether a node stands in a loop."""
+        return any(True for _ in self._around(node))
+
+    def _around(self, node: Node) -> Iterator[Node]:
+        """The loops around a node."""
+        outer = node.parent
+        while outer is not None and outer.id != self.view.body.id:
+            if outer.type in LOOPS:
+                yield outer
+            outer = outer.parent
+
+    def of(self, node: Node) -> Iterator[Test]:
+        """The tests below a node whose outcome is known inside, the outermost first."""
+        found = self._test(node)
+        if found is not None:
+            yield found
+            if found.left is None:
+                return
+        left = found.left if found is not None and node.type != "call_expression" else None
+        for child in node.named_children:
+            if left is None or _holds(child, left):
+                yield from self.of(child)
+
+    def _test(self, node: Node) -> Test | None:
+        if node.type == "call_expression":
+            return self._clamp(node)
+        if node.type not in ("if_statement", "conditional_expression"):
+            return None
+        taken, other = field(node, "consequence"), node.child_by_field_name("alternative")
+        if not self.view.is_plain_enough(node) or (node.type == "if_statement" and other is not None):
+            return None
+        condition = unwrapped(field(node, "condition"))
+        if node.type == "if_statement":
+            leaves = statements(taken)[-1].type in JUMPS if statements(taken) else True
+        else:
+            leaves = other is not None and self._rests(other) and not self._rests(taken)
+        holds = self._all(condition, "||" if leaves else "&&", negated=leaves)
+        return Test(node, holds, other if leaves else taken) if holds else None
+
+    def _clamp(self, node: Node) -> Test | None:
+        name, given = self.view.code(field(node, "function")), field(node, "arguments").named_children
+        if name not in _LEAST | _MOST or len(given) != 2 or not self.view.is_plain_enough(node):
+            return None
+        own = [n for n in given if self._rests(n)]
+        if len(own) != 1:
+            return None
+        other = given[0] if given[1].id == own[0].id else given[1]
+        holds = self._holds(own[0], "<=" if name in _LEAST else ">=", other)
+        return Test(node, (holds,), own[0]) if holds else None
+
+    def _all(self, node: Node, joined: str, *, negated: bool) -> tuple[str, ...]:
+        """What makes all parts of a condition true, or with `negated` false; () where that is not known."""
+        node = unwrapped(node)
+        if node.type == "binary_expression" and operator_of(node) == joined:
+            left = self._all(field(node, "left"), joined, negated=negated)
+            right = self._all(field(node, "right"), joined, negated=negated)
+            return (*left, *right) if left and right else ()
+        if node.type != "binary_expression" or operator_of(node) not in _ORDER:
+            return ()
+        sides = field(node, "left"), field(node, "right")
+        if sum(self._rests(s) for s in sides) != 1:
+            return ()
+        kind = operator_of(node)
+        holds = self._holds(sides[0], _ORDER[kind] if negated else kind, sides[1])
+        return (holds,) if holds else ()
+
+    def _rests(self, node: Node, deep: int = 0) -> bool:
+        """Whether an expression rests on which thread runs it."""
+        if re.search(r"\b(?:threadIdx|blockIdx)\b", self.view.code(node)):
+            return True
+        values = [self._declared[n].value for n in self.view.names(node) if n in self._declared]
+        return deep < _DEEP and any(v is not None and self._rests(v, deep + 1) for v in values)
+
+    def _holds(self, left: Node, order: str, right: Node) -> str:
+        """A comparison that holds in all iterations where it holds in the worst of them; "" where that is not known."""
+        a, b = self.view.forms.form(self._bare(left)), self.view.forms.form(right)
+        if a is None or b is None or not (self._is_signed(left) and self._is_signed(right)):
+            return ""
+        difference, worst = forms.subtract(a, b), dict[str, str]()
+        if difference is None:
+            return ""
+        upward = order in ("<", "<=")
+        for node in self._around(left):
+            loop, symbol = counting(self.view.expanded, node), self.view.forms.loop(node).counter
+            growth = difference.coefficient(symbol) if symbol else None
+            if growth is None or loop is None or loop.variable in worst:
+                return ""
+            value = self._last(loop) if (growth > 0) == upward else self._first(loop)
+            if growth and not value:
+                return ""
+            if growth:
+                worst[loop.variable] = value
+        sides = [self._resolved(n, worst) for n in (left, right)]
+        return f"{sides[0]} {order} {sides[1]}" if all(sides) else ""
+
+    def _bare(self, node: Node) -> Node:
+        """What is left of a clamp inside; any other expression as it is."""
+        node = unwrapped(node)
+        found = self._clamp(node) if node.type == "call_expression" else None
+        return self._bare(found.left) if found is not None and found.left is not None else node
+
+    def _first(self, loop: Counting) -> str:
+        plain = loop.step == "1" and not loop.downward and loop.declared and loop.first is not None
+        return self._resolved(loop.first, {}) if plain and loop.first is not None else ""
+
+    def _last(self, loop: Counting) -> str:
+        if loop.step != "1" or loop.downward or not loop.declared or len(loop.bounds) != 1:
+            return ""
+        bound = self._resolved(loop.bounds[0], {})
+        condition = self.view.code(field(loop.node, "condition"))
+        if not bound or "!=" in condition:
+            return ""
+        return bound if "<=" in condition else f"({bound} - 1)"
+
+    def _is_signed(self, node: Node, deep: int = 0) -> bool:
+        """Whether an expression is made of integers with a sign: others wrap around at zero."""
+        if deep > _DEEP or any(n.type in _ELSEWHERE for n in walk(node)):
+            return False
+        for name in self.view.names(node):
+            one = self._declared.get(name)
+            kind = integer_type(one.type) if one is not None else None
+            if one is not None and (kind is None or not kind.signed):
+                return False
+            parameter = next((p for p in self.view.kernel.parameters if p.name == name), None)
+            if parameter is not None:
+                known = integer_type(parameter.element_type if parameter.pointer else parameter.type)
+                if parameter.pointer or known is None or not known.signed:
+                    return False
+        return True
+
+    def _resolved(self, node: Node, worst: dict[str, str], deep: int = 0) -> str:
+        """An expression by what is known before the statements; "" where it cannot be said."""
+        text, names = self.view.written(node), dict[str, str]()
+        if not self.view.is_plain_enough(node) or deep > _DEEP:
+            return ""
+        node = unwrapped(node)
+        if node.type == "call_expression":
+            return self._without_clamp(node, worst, deep)
+        if any(n.type == "call_expression" for n in walk(node)):
+            return ""
+        for name in self.view.names(node):
+            value = self._known(name, worst, deep)
+            if value is None:
+                return ""
+            if value != name:
+                names[name] = value if re.fullmatch(r"\w+|\(.*\)", value) else f"({value})"
+        return renamed(text, names)
+
+    def _without_clamp(self, node: Node, worst: dict[str, str], deep: int) -> str:
+        """What is left of a clamp inside."""
+        found = self._clamp(node)
+        return (
+            self._resolved(found.left, worst, deep + 1)
+            if found is not None and found.left is not None
+            else ""
+        )
+
+    def _known(self, name: str, worst: dict[str, str], deep: int) -> str | None:
+        """A variable by what is known before the statements; None where it cannot be said."""
+        if name in worst:
+            return worst[name]
+        one: Declared | None = self._declared.get(name)
+        if name in self._twice or name in self._loops:
+            return None
+        if one is None or one.statement.start_byte < self._begin:
+            moved = one is not None and name in self._changed
+            return None if moved else name
+        if one.value is None or name in self._changed:
+            return None
+        return self._resolved(one.value, worst, deep + 1) or None
+
+
+def _holds(node: Node, inner: Node) -> bool:
+    return node.start_byte <= inner.start_byte and inner.end_byte <= node.end_byte
