@@ -11,7 +11,13 @@ from tests.tools.rewrite.on_host import holds, program, rewritten
 from tests.tools.rewrite.row_programs import ONE_BLOCK, RC, ROWS, kernel_of
 
 from warplens_tools.cuda.parse import parse
-from warplens_tools.rewrite.base import Target, along_one_axis, of_single_outputs
+from warplens_tools.rewrite.base import (
+    Target,
+    along_one_axis,
+    of_long_rows,
+    of_own_columns,
+    of_single_outputs,
+)
 from warplens_tools.rewrite.registry import rewrite
 from warplens_tools.text import SourceText
 
@@ -44,6 +50,41 @@ def test_rows_are_told_from_planes_that_one_number_is_divided_into() -> None:
 def test_a_thread_that_writes_a_row_is_told_from_one_with_an_output() -> None:
     rows = ROWS["updates of a row that a divided number finds"][0]
     assert of_single_outputs(rows) < of_single_outputs(rows.replace("d[v] +=", "sum +=")) == 1.0
+
+
+WALKED = """
+__global__ void bodies(const float4* p, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  float4 me = p[i];
+  float sum = 0.0f;
+  for (int j = 0; j < n; ++j) sum += me.x * p[j].y;
+  out[i] = sum;
+}
+"""
+SPARSE = """
+__global__ void rows(const int* begin, const float* value, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  float sum = 0.0f;
+  int first = begin[i];
+  for (int k = first; k < begin[i + 1]; ++k) sum += value[k];
+  out[i] = sum;
+}
+"""
+
+
+def test_rows_of_their_own_are_told_from_what_all_threads_walk() -> None:
+    own = WALKED.replace("p[j]", "p[i * n + j]")
+    assert along_one_axis(WALKED) < along_one_axis(own) == 1.0
+    assert of_own_columns(WALKED) < of_own_columns(own) == 1.0
+
+
+def test_rows_that_data_end_are_short_and_rows_that_data_ask_for_few() -> None:
+    assert of_long_rows(SPARSE) < along_one_axis(SPARSE) == 1.0
+    asked = SPARSE.replace("  for (", "  if (value[i] > 0.0f) for (")
+    assert along_one_axis(asked) < along_one_axis(SPARSE)
+    assert of_long_rows(WALKED) == along_one_axis(WALKED)
 
 
 CHAINS = ("warp-row-kept", "warp-row-vectors", "block-row-kept", "block-row-vectors")

@@ -64,6 +64,11 @@ _COUNTER = re.compile(r"\bfor\s*\(\s*(?:[\w:]+\s+)*(\w+)\s*=")
 _NARROW = re.compile(r"half|bfloat16|bf16|\b(?:u?char|u?int8_t|short|u?int16_t|template)\b")
 #: A loop that a condition on elements lets some threads have.
 _ASKED = re.compile(r"\bif\s*\([^;{}]*\w\s*\[[^;{}]*\)\s*\{?\s*for\b")
+_WORDS = re.compile(r"[A-Za-z_]\w*")
+_GIVEN = re.compile(r"\b(\w+)\s*=(?!=)([^;=]*);")
+_ELEMENT = re.compile(r"\b(\w+)\s*\[([^\[\]]*)\]")
+#: Where a row ends, as the next one's begin.
+_ENDS = re.compile(r"\w\s*\[[^\]]*\+\s*1\s*\]")
 _PLANE = re.compile(r"\bthreadIdx\s*\.\s*y\b")
 
 
@@ -76,7 +81,8 @@ def always(code: str) -> float:
 def along_one_axis(code: str) -> float:
     """What a rewrite that gives an output to several threads is worth: little where outputs lie in a plane, by two
     axes or by one number that is divided, or walk windows, for there are enough of them, and neighbours share operands
-    already; less where data say which threads have a loop at all, for most may have none.
+    already; less where data say which threads have a loop at all, for most may have none, and where all threads walk
+    the same elements, which is no row of their own.
     """
     if _PLANE.search(code):
         return 0.1
@@ -85,6 +91,8 @@ def along_one_axis(code: str) -> float:
     number = _NUMBER.search(code)
     if slides(code) < 1.0:
         return 0.1
+    if _walks_alike(code):
+        return 0.3
     divided = number is not None and re.search(rf"\b{number[1]}\b\s*[/%]", code[number.end() :])
     return 0.1 if divided and _nests(code) < _PASSES and not _stores_along(code) else 1.0
 
@@ -100,6 +108,32 @@ def slides(code: str) -> float:
     counters = "|".join(map(re.escape, set(_COUNTER.findall(rest)))) or "$"
     beside = rf"\b{own}\s*[-+]\s*(?:{counters})\b|(?<![*/%\w.])(?<![*/%] )\b(?:{counters})\s*\+\s*{own}\b(?!\s*[*/%])"
     return 0.1 if re.search(rf"{beside}|\b{own}\s*-\s*[A-Za-z_]", rest) else 1.0
+
+
+def of_own_columns(code: str) -> float:
+    """What it is worth to split columns: less where all threads walk the same elements, or windows that slide."""
+    return slides(code) * (0.3 if _walks_alike(code) else 1.0)
+
+
+def of_long_rows(code: str) -> float:
+    """`along_one_axis` for a whole block a row: less where data say where a row ends, as in a sparse matrix, for such
+    rows are short.
+    """
+    return along_one_axis(code) * (0.5 if _ENDS.search(code) else 1.0)
+
+
+def _walks_alike(code: str) -> bool:
+    """Whether no element that a loop walks rests on the thread's number."""
+    number = _NUMBER.search(code)
+    if number is None:
+        return False
+    rest, own = code[number.end() :], {number[1]}
+    for _ in range(2):
+        own |= {m[1] for m in _GIVEN.finditer(rest) if own & set(_WORDS.findall(m[2]))}
+    counters = set(_COUNTER.findall(rest))
+    elements = ((m[1], set(_WORDS.findall(m[2]))) for m in _ELEMENT.finditer(rest))
+    walked = [words | {name} for name, words in elements if words & counters]
+    return bool(walked) and not any(words & own for words in walked)
 
 
 def of_single_outputs(code: str) -> float:
@@ -119,6 +153,11 @@ def along_narrow_rows(code: str) -> float:
     half a line or less.
     """
     return along_one_axis(code) * (1.0 if _NARROW.search(code) else 0.8)
+
+
+def along_narrow_long_rows(code: str) -> float:
+    """Both: a whole block a row, in vectors."""
+    return along_narrow_rows(code) * (0.5 if _ENDS.search(code) else 1.0)
 
 
 def in_a_plane(code: str) -> float:

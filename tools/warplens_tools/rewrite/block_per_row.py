@@ -63,7 +63,7 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, along_one_axis
+from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, of_long_rows
 from warplens_tools.rewrite.common.collapsed import collapsing
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import BlockGroup
@@ -145,7 +145,7 @@ REWRITE = Rewrite(
     title="Give each row to a block",
     apply=apply,
     answers=("uncoalesced-global-read", "uncoalesced-global-write", "grid-too-small", "warp-divergence"),
-    likely=along_one_axis,
+    likely=of_long_rows,
     chance=0.45,
     gain=4.0,
     ranges={"kThreadsPerRow": (64, 128, 256, 512, 1024)},

@@ -119,7 +119,7 @@ from warplens_tools.rewrite import (
     online_softmax,
     widen_loop,
 )
-from warplens_tools.rewrite.base import along_one_axis
+from warplens_tools.rewrite.base import of_long_rows
 from warplens_tools.rewrite.common.chains import Chain
 
 _THEN = (online_softmax.REWRITE, hold_row.REWRITE, widen_loop.REWRITE)
@@ -129,7 +129,7 @@ REWRITE = _CHAIN.rewrite(
     __name__,
     "Give each row to a block and keep it in registers",
     answers=block_per_row.REWRITE.answers,
-    likely=along_one_axis,
+    likely=of_long_rows,
     chance=0.5,
     gain=8.0,
     ranges={**block_per_row.REWRITE.ranges, **hold_row.REWRITE.ranges},

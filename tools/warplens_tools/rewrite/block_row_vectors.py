@@ -101,7 +101,7 @@ from warplens_tools.rewrite import (
     online_softmax,
     widen_loop,
 )
-from warplens_tools.rewrite.base import along_narrow_rows
+from warplens_tools.rewrite.base import along_narrow_long_rows
 from warplens_tools.rewrite.common.chains import Chain
 
 _CHAIN = Chain(block_per_row.REWRITE, online_softmax.REWRITE, widen_loop.REWRITE)
@@ -110,7 +110,7 @@ REWRITE = _CHAIN.rewrite(
     __name__,
     "Give each row to a block, which walks it in vectors",
     answers=block_per_row.REWRITE.answers,
-    likely=along_narrow_rows,
+    likely=along_narrow_long_rows,
     chance=0.5,
     gain=8.0,
     ranges={**block_per_row.REWRITE.ranges},

@@ -63,7 +63,7 @@ along `x`, and one that uses `threadIdx.y` already.
 
 from __future__ import annotations
 
-from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, slides
+from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, of_own_columns
 from warplens_tools.rewrite.common.column_blocks import RANGES, ColumnBlocks
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import ColumnGroup
@@ -90,7 +90,7 @@ REWRITE = Rewrite(
     title="Split each column among a block's rows of threads",
     apply=apply,
     answers=("grid-too-small", "low-ilp"),
-    likely=slides,
+    likely=of_own_columns,
     chance=0.5,
     gain=5.0,
     ranges=RANGES,
