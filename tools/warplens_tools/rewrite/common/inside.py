@@ -9,15 +9,16 @@ from collections.abc import Iterator
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.lexical import matching
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values import forms
+from warplens_tools.cuda.values.writes import changes
 from warplens_tools.rewrite.common.counting import Counting, counting
-from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in
+from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in, unqualified
 from warplens_tools.rewrite.common.reading import (
     JUMPS,
     View,
-    assigned,
     field,
     operator_of,
     renamed,
@@ -29,6 +30,7 @@ _LEAST = frozenset({"min", "std::min", "::min"})
 _MOST = frozenset({"max", "std::max", "::max"})
 _ORDER = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _ELSEWHERE = frozenset({"subscript_expression", "pointer_expression", "field_expression"})
+_BUILT_IN = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b")
 #: Variables that are made of variables are followed this far.
 _DEEP = 6
 
@@ -47,16 +49,36 @@ class Tests:
 
     def __init__(self, view: View, nodes: list[Node]) -> None:
         self.view, self._begin = view, nodes[0].start_byte
-        self._changed = {name for name, _ in assigned(view.body, view)}
-        every = [d for n in walk(view.body) if n.type == "declaration" for d in plainly_declared_in(view, n)]
-        names = [d.name for d in every]
-        self._declared = {d.name: d for d in every if names.count(d.name) == 1}
-        self._twice = {name for name in names if names.count(name) > 1}
-        self._loops = {
-            c.variable
-            for n in walk(view.body)
-            if n.type == "for_statement" and (c := counting(view.expanded, n)) is not None
-        }
+        self._every = [
+            d for n in walk(view.body) if n.type == "declaration" for d in plainly_declared_in(view, n)
+        ]
+
+    def _variables(self, node: Node) -> Iterator[tuple[Node, Declared | None]]:
+        """The names in an expression, with what the kernel declares as them there."""
+        for name in (n for n in walk(node) if n.type == "identifier"):
+            binding = self.view.expanded.constants.binding(self.view.code(name), name.start_byte)
+            place = binding.declaration[0] if binding is not None else -1
+            yield (
+                name,
+                next(
+                    (
+                        d
+                        for d in self._every
+                        if d.name == self.view.code(name)
+                        and d.statement.start_byte <= place < d.statement.end_byte
+                    ),
+                    None,
+                ),
+            )
+
+    def _is_changed(self, name: Node) -> bool:
+        """Whether a variable is anything else than what it began as."""
+        tree, code = self.view.tree, self.view.code(name)
+        binding = self.view.expanded.constants.binding(code, name.start_byte)
+        if binding is None:
+            return False
+        behind = tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")
+        return changes(tree, behind, code, by_call="seen")
 
     def is_looped(self, node: Node) -> bool:
         """Whether a node stands in a loop."""
@@ -129,7 +151,7 @@ class Tests:
         """Whether an expression rests on which thread runs it."""
         if re.search(r"\b(?:threadIdx|blockIdx)\b", self.view.code(node)):
             return True
-        values = [self._declared[n].value for n in self.view.names(node) if n in self._declared]
+        values = [one.value for _, one in self._variables(node) if one is not None]
         return deep < _DEEP and any(v is not None and self._rests(v, deep + 1) for v in values)
 
     def _holds(self, left: Node, order: str, right: Node) -> str:
@@ -173,20 +195,17 @@ class Tests:
             return ""
         return bound if "<=" in condition else f"({bound} - 1)"
 
-    def _is_signed(self, node: Node, deep: int = 0) -> bool:
+    def _is_signed(self, node: Node) -> bool:
         """Whether an expression is made of integers with a sign: others wrap around at zero."""
-        if deep > _DEEP or any(n.type in _ELSEWHERE for n in walk(node)):
+        if any(n.type in _ELSEWHERE for n in walk(node)):
             return False
-        for name in self.view.names(node):
-            one = self._declared.get(name)
-            kind = integer_type(one.type) if one is not None else None
-            if one is not None and (kind is None or not kind.signed):
+        for name, one in self._variables(node):
+            parameter = next((p for p in self.view.kernel.parameters if p.name == self.view.code(name)), None)
+            kind = one.type if one is not None else parameter.type if parameter is not None else "int"
+            known = integer_type(unqualified(kind))
+            pointer = one.stars if one is not None else parameter is not None and parameter.pointer
+            if pointer or known is None or not known.signed:
                 return False
-            parameter = next((p for p in self.view.kernel.parameters if p.name == name), None)
-            if parameter is not None:
-                known = integer_type(parameter.element_type if parameter.pointer else parameter.type)
-                if parameter.pointer or known is None or not known.signed:
-                    return False
         return True
 
     def _resolved(self, node: Node, worst: dict[str, str], deep: int = 0) -> str:
@@ -199,12 +218,12 @@ class Tests:
             return self._without_clamp(node, worst, deep)
         if any(n.type == "call_expression" for n in walk(node)):
             return ""
-        for name in self.view.names(node):
-            value = self._known(name, worst, deep)
-            if value is None:
+        for name, one in self._variables(node):
+            value = self._known(name, one, worst, deep)
+            if not value:
                 return ""
-            if value != name:
-                names[name] = value if re.fullmatch(r"\w+|\(.*\)", value) else f"({value})"
+            if value != self.view.code(name):
+                names[self.view.code(name)] = value if _is_tight(value) else f"({value})"
         return renamed(text, names)
 
     def _without_clamp(self, node: Node, worst: dict[str, str], deep: int) -> str:
@@ -216,19 +235,32 @@ class Tests:
             else ""
         )
 
-    def _known(self, name: str, worst: dict[str, str], deep: int) -> str | None:
-        """A variable by what is known before the statements; None where it cannot be said."""
-        if name in worst:
-            return worst[name]
-        one: Declared | None = self._declared.get(name)
-        if name in self._twice or name in self._loops:
-            return None
+    def _known(self, name: Node, one: Declared | None, worst: dict[str, str], deep: int) -> str:
+        """A variable by what is known before the statements; "" where it cannot be said."""
+        code, holder = self.view.code(name), one.statement.parent if one is not None else None
+        if holder is not None and holder.type == "for_statement":
+            return worst.get(code, "")
+        if self._is_changed(name):
+            return ""
         if one is None or one.statement.start_byte < self._begin:
-            moved = one is not None and name in self._changed
-            return None if moved else name
-        if one.value is None or name in self._changed:
-            return None
-        return self._resolved(one.value, worst, deep + 1) or None
+            return code
+        if one.value is None or not self._is_signed(name):
+            return ""
+        if not _BUILT_IN.search(self.view.code(one.value)):
+            elsewhere = any(n.type in _ELSEWHERE for n in walk(one.value))
+            return "" if elsewhere else self._resolved(one.value, worst, deep + 1)
+        # the thread's number has no sign before it is given to a variable
+        plain = all(n.type != "subscript_expression" for n in walk(one.value)) and "*" not in one.stars
+        text = self._resolved(one.value, worst, deep + 1) if plain else ""
+        return f"static_cast<{unqualified(one.type)}>({text})" if text else ""
+
+
+def _is_tight(text: str) -> bool:
+    """Whether an expression may stand anywhere without brackets around it."""
+    head = re.match(r"(?:static_cast<[\w ]+>)?\(", text)
+    return re.fullmatch(r"\w+", text) is not None or (
+        head is not None and matching(text, head.end() - 1) == len(text)
+    )
 
 
 def _holds(node: Node, inner: Node) -> bool:
