@@ -74,6 +74,26 @@ def test_a_large_promise_leads_with_its_low_end_where_the_block_is_not_known(
     assert unsure == Gain(*after)
 
 
+@pytest.mark.parametrize(("before", "estimate"), [(3.0, 3.0), (4.0, 4.0), (9.0, 6.0), (16.0, 8.0)])
+def test_a_large_promise_is_drawn_to_what_is_sure_where_the_grid_is_not_known(
+    before: float, estimate: float
+) -> None:
+    (view,) = views(KERNEL + LAUNCH)
+    promised = msgspec.structs.replace(finding(Gain.of(before, before), "medium"), missing=("the grid size",))
+    told = settle(view, promised, of_program=True).gain
+    assert told is not None
+    assert (told.estimate, told.high) == (estimate, before)
+    assert told.low <= told.estimate
+
+
+def test_less_than_the_model_is_off_by_is_no_warning_where_nothing_was_measured() -> None:
+    (view,) = views(f"{KERNEL}\n{LAUNCH}", evidence={"k": odd_evidence("k")})
+    told = [
+        settle(view, finding(Gain.of(gain, gain), "medium"), of_program=False).severity for gain in (1.4, 1.6)
+    ]
+    assert told == ["information", "warning"]
+
+
 @given(st.floats(100.0, 1e9), st.floats(1.0, 3000.0), st.floats(1.0, 10.0))
 def test_a_bounded_gain_is_a_gain_below_what_was_promised(
     duration: float, ratio: float, wider: float

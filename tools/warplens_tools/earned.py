@@ -21,9 +21,8 @@ from warplens_tools.finding import Finding
 
 #: Share of right findings from which a kind may warn: a reader who meets wrong warnings stops to look.
 WARNS = 0.65
-#: As `WARNS`, from which it may be of high confidence where its tool has it so and every fact was seen: all five such
-#: warnings of the labelled sets were right.
-SURE = 2.0 / 3.0
+#: As `WARNS`, from which it may be of high confidence where its tool has it so and every fact was seen.
+SURE = 0.9
 #: Labels that what is known of the wider kind counts as.
 PRIOR = 3.0
 #: The fact that is missing of a kernel whose launches were not found.
