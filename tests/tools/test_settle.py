@@ -74,7 +74,7 @@ def test_a_large_promise_leads_with_its_low_end_where_the_block_is_not_known(
     assert unsure == Gain(*after)
 
 
-@pytest.mark.parametrize(("before", "estimate"), [(3.0, 3.0), (4.0, 4.0), (9.0, 6.0), (16.0, 8.0)])
+@pytest.mark.parametrize(("before", "estimate"), [(3.0, 3.0), (8.0, 8.0), (18.0, 12.0), (32.0, 16.0)])
 def test_a_large_promise_is_drawn_to_what_is_sure_where_the_grid_is_not_known(
     before: float, estimate: float
 ) -> None:

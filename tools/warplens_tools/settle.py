@@ -34,6 +34,9 @@ SPREAD: dict[Confidence, float] = {"high": 1.5, "medium": 2.0}
 WARNED_UNMEASURED = SPREAD["high"]
 #: The factor that is promised at most, as what is expected, where the block was not seen.
 SURE_OF = 4.0
+#: What a larger promise is drawn to (their geometric mean) where the block was seen and not how many there are: of 36
+#: warnings that promised 8 and more readers called 10 right (tests/wild/labels).
+SURE_OF_FEW = 8.0
 #: One of so many SMs that has a block makes a small launch.
 SMALL = 4
 _BLOCK, _GRID = "the block size", "the grid size"
@@ -174,12 +177,15 @@ def _ranged(gain: Gain, sure: Confidence) -> Gain:
 
 
 def _as_known(gain: Gain, missing: Sequence[str]) -> Gain:
-    """A gain beyond `SURE_OF` of a launch that was not seen: in a narrow block neighbouring lanes share sectors, and it
-    leads with its low end; a small grid's data stay in the caches, and it leads with the geometric mean of what is
-    promised and `SURE_OF` (of 36 warnings that promised 8 and more readers called 10 right, tests/wild/labels)."""
-    if gain.estimate <= SURE_OF or not {_BLOCK, _GRID} & set(missing):
+    """A large gain of a launch that was not seen: in a narrow block neighbouring lanes share sectors, and it leads with
+    its low end; a small grid's data stay in the caches, and it leads with the mean of what is promised and of
+    `SURE_OF_FEW`."""
+    if _BLOCK in missing and gain.estimate > SURE_OF:
+        estimate = max(gain.low, SURE_OF)
+    elif _GRID in missing and _BLOCK not in missing and gain.estimate > SURE_OF_FEW:
+        estimate = round(math.sqrt(gain.estimate * SURE_OF_FEW), 2)
+    else:
         return gain
-    estimate = max(gain.low, SURE_OF) if _BLOCK in missing else round(math.sqrt(gain.estimate * SURE_OF), 2)
     low = max(estimate / SPREAD["medium"], 1.0)
     return Gain(estimate, round(min(gain.low, low), 2), gain.high)
 
