@@ -7,6 +7,8 @@ below one, or not at all. Of what still is a warning, and of each *kind* (code, 
 labels are counted; also by confidence, size of the gain, and how many facts were not seen. --remarks prints the
 readers' important remarks beside what is said of those kernels now: whether that is the remark is a reader's to say.
 
+--left-out counts what would warn of each set if the others alone had decided which kinds may.
+
 --kinds writes the counts that `warplens_tools.earned` judges kinds by: of every labelled finding that is still said
 with a gain, at whatever severity, and of the planted programs that are named. A kind has the facts that were seen on
 that day: run again after a change of the tools, a label may count for another kind of its check.
@@ -26,7 +28,9 @@ from tests.planted.scoring import mark_of, planted
 from tests.wild.score import LABELS, joined, read
 
 from warplens.service.service import CheckOptions, Service
-from warplens_tools.earned import kind_of
+from warplens_tools.earned import WARNED_OF, WARNS, Labels, facts_of, kind_of, share_of
+from warplens_tools.earned import table as earned_table
+from warplens_tools.settle import WARNED_UNMEASURED
 
 Row = dict[str, Any]
 _WARNINGS = ("warning", "error")
@@ -83,6 +87,29 @@ def kinds(rows: Iterable[Row]) -> dict[str, Counter[str]]:
         if row["said"] is not None and row["said"]["gain"] is not None:
             counts[kind(row["said"])][row["label"]] += 1
     return counts
+
+
+def left_out(rows: Iterable[Row], named: Mapping[str, int]) -> Row:
+    """Of each set, given as `set`, the labels of what would warn if the other sets alone decided which kinds may.
+
+    It says how the decision carries over to code that gave no label; repairs that were made on a set are not undone.
+    """
+    every = list(rows)
+    found: Row = {}
+    for name in sorted({row["set"] for row in every}):
+        counts = kinds(row for row in every if row["set"] != name)
+        table = {k: Labels(counts[k]["right"], counts[k].total(), named.get(k, 0)) for k in {*counts, *named}}
+        warned = [row for row in every if row["set"] == name and _may_warn(row["said"], table)]
+        found[name] = {label: sum(row["label"] == label for row in warned) for label in LABELS}
+    return found
+
+
+def _may_warn(said: Row | None, table: Mapping[str, Labels]) -> bool:
+    """Whether a finding would be a warning where `table` says which kinds may: one without a gain is as it is."""
+    if said is None or said["gain"] is None:
+        return said is not None and said["severity"] in _WARNINGS
+    told = facts_of(said["missing"]) in WARNED_OF and said["gain"]["estimate"] >= WARNED_UNMEASURED
+    return told and share_of(kind(said), table) >= WARNS
 
 
 def planted_kinds() -> Counter[str]:
@@ -178,8 +205,13 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--kinds", type=Path)
     parser.add_argument("--remarks", action="store_true")
+    parser.add_argument("--left-out", action="store_true")
     given = parser.parse_args()
-    every = [row for draw, *answers in given.set for row in joined(read([draw]), read(answers))]
+    every = [
+        {**row, "set": draw.stem}
+        for draw, *answers in given.set
+        for row in joined(read([draw]), read(answers))
+    ]
     answers = [json.loads(p.read_text()) for folder in given.now for p in sorted(folder.glob("*.json"))]
     checked = {(answer["repository"], answer["path"]) for answer in answers if "files" in answer["answer"]}
     rows = [row for row in every if (row["repository"], row["unit"]) in checked]
@@ -190,6 +222,9 @@ def main() -> None:
     _printed("labelled", {"all": result["labelled"]})
     for name, counts in list(result.items())[1:]:
         _printed(name, counts)
+    if given.left_out:
+        result["left_out"] = left_out(warnings, {k: v.planted for k, v in earned_table().kinds.items()})
+        _printed("left out", result["left_out"])
     if given.remarks:
         _remarks(rows, now)
     if given.kinds:

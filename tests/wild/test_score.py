@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.wild.calibrate import calibrated, findings_now, held, kinds, written
+from tests.wild.calibrate import calibrated, findings_now, held, kinds, left_out, written
 from tests.wild.commands import written as database_of
 from tests.wild.density import density
 from tests.wild.draw import Most, entries, parts, taken
@@ -157,3 +157,15 @@ def test_labels_are_held_against_what_is_said_now() -> None:
     assert tables["code"] == {"WL101": {"right": 1, "arguable": 0, "misleading": 0, "wrong": 0}}
     table = tomllib.loads(written(kinds(found), Counter({"WL101 compiled, seen": 2})))
     assert table["kinds"]["WL101 compiled, seen"] == {"right": 1, "of": 1, "planted": 2}
+
+
+def test_a_set_left_out_has_no_say_in_what_warns_of_it() -> None:
+    said = {"code": "WL101", "gain": {"estimate": 2.0}, "missing": [], "evidence": [{"tier": "source"}],
+            "severity": "information"}  # fmt: skip
+    first = [{"set": "a", "label": "right", "said": said} for _ in range(9)]
+    second = [{"set": "b", "label": label, "said": said} for label in ("wrong", "wrong", "right")]
+    small = {"set": "b", "label": "wrong", "said": said | {"gain": {"estimate": 1.1}}}
+    silent = {"set": "b", "label": "wrong", "said": said | {"gain": None}}
+    found = left_out([*first, *second, small, silent], {})
+    assert found["b"] == {"right": 1, "arguable": 0, "misleading": 0, "wrong": 2}
+    assert sum(found["a"].values()) == 0

@@ -28,7 +28,7 @@ PRIOR = 3.0
 #: The fact that is missing of a kernel whose launches were not found.
 UNLAUNCHED = "any launch of it"
 #: Facts with which a finding may warn.
-_WARNED_OF = ("seen", "size unseen")
+WARNED_OF = ("seen", "size unseen")
 _SIZES = frozenset({"the grid size", "the block size"})
 
 
@@ -91,7 +91,7 @@ def share_of(kind: str, labels: Mapping[str, Labels]) -> float:
 def earned(finding: Finding) -> float:
     """The share of findings of its kind that are expected to be right, 0 to 1; 0 where it was not seen how often the
     line is executed, or that it is: what it costs is then not known, whatever came of others."""
-    if facts_of(finding.missing) not in _WARNED_OF:
+    if facts_of(finding.missing) not in WARNED_OF:
         return 0.0
     return _earned(kind_of(finding.code, [seen.tier for seen in finding.evidence], finding.missing))
 

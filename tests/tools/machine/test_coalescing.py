@@ -102,6 +102,7 @@ def test_a_pitch_that_the_launch_fixes_counts() -> None:
         ("if (i / n == 0) o[i] = a[i * 64];", 1),
         ("if (i / n == n - 1) o[i] = a[i * 64];", 1),
         ("if (i / 1000000 == 0) o[i] = a[i * 64];", 32),
+        ("if (blockIdx.y == 0) o[i] = a[i * 64];", 32),
         ("int last = c[0]; if (i == last) o[i] = a[i * 64];", 1),
         ("if (i < n) o[i] = a[i * 64];", 32),
         ("if (i >= n) return; if (i > 0) o[i] = a[i * 64];", 32),

@@ -60,7 +60,7 @@ class ArrayAccess(msgspec.Struct, frozen=True):
     conditional: bool
     #: Single threads that are chosen by their index make it (`facts.guards`).
     few: bool = False
-    #: One thread of a group makes it, or one block, chosen by a number that the others know too.
+    #: One thread of a group makes it, chosen by a number that the others know too.
     one: bool = False
     #: What the indices of the threads that make it must meet, as far as the text tells.
     come: tuple[Comparison, ...] = ()

@@ -75,14 +75,20 @@ class Guards:
         return self._few[key]
 
     def _lets_few(self, tests: Sequence[Test]) -> bool:
-        if self.is_one(tests):
+        if any(self._names_one(test) for test in tests):
             return True
         known = [(c, t.holds) for t in tests if (c := self._over_threads(t)) is not None]
         return bool(known) and _few_of(known, self._block)
 
     def is_one(self, tests: Sequence[Test]) -> bool:
-        """Whether they let through one thread of a group, or one block, which a number names."""
-        return any(self._names_one(test) for test in tests)
+        """Whether they let through one thread of a group, which a number names."""
+        return any(self._names_one(test) and not self._asks_for_blocks(test) for test in tests)
+
+    def _asks_for_blocks(self, test: Test) -> bool:
+        """Whether a condition that can be worked out is not about threads: `blockIdx.z == 0` lets all of a block
+        through, and as many blocks as the grid is wide along the others."""
+        found = read_condition(self.forms.kernel, self.forms, test.node)
+        return found is not None and not any(s.kind == "thread" for s in found.symbols)
 
     def of_lanes(self, tests: Sequence[Test]) -> tuple[Comparison, ...]:
         """Those that hang on the thread's index and can be worked out, as they must hold."""
