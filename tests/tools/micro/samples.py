@@ -339,6 +339,14 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
         Sample(
+            "spread by atomics",
+            kernel(
+                "for (int dy = -2; dy <= 2; ++dy) for (int dx = -2; dx <= 2; ++dx) "
+                "atomicAdd(&o[(threadIdx.y + dy) * n + i + dx], a[i]);"
+            ),
+            finds=False,
+        ),
+        Sample(
             "elements of its own",
             kernel(
                 "int y = threadIdx.y; float s = 0; for (int r = 0; r < 4; ++r) for (int c = 0; c < 4; ++c) "
@@ -376,6 +384,11 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
                 launch="for (int s = 0; s < n; ++s) { k<<<64, 256>>>(a, o, n); std::swap(a, o); }",
             ),
             finds=True,
+        ),
+        Sample(
+            "chunks of other arrays",
+            kernel("o[i] += a[i];", launch="for (int s = 0; s < n; ++s) k<<<64, 256>>>(a + s * n, o + s * n, n);"),
+            finds=False,
         ),
         Sample(
             "the same again",

@@ -48,6 +48,7 @@ from warplens_tools.micro.base import MicroTool
 STEPS = 16
 #: Launches of one iteration up to which they are one step: more are an algorithm of phases.
 _PHASES = 3
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _COUNTER = re.compile(r"\bfor\s*\([^;]*?\b([A-Za-z_]\w*)\s*=")
 _SWAP = re.compile(r"\bswap\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)|\b(\w+)\s*=\s*(\w+)\s*;\s*(\w+)\s*=\s*\3\s*;")
 
@@ -100,7 +101,9 @@ class PassPerStep(MicroTool):
         """Whether a step hangs on which one it is, or on the one before it."""
         counter = _COUNTER.search(loop.header)
         words = {w for a in site.arguments for w in re.findall(r"\w+", a)}
-        return (counter is not None and counter[1] in words) or bool(self._swapped(loop) & words)
+        # Where the counter only says which chunk of other arrays it is, no step hangs on it.
+        alone = any(set(_NAME.findall(a)) == {counter[1]} for a in site.arguments) if counter else False
+        return alone or bool(self._swapped(loop) & words)
 
     def _swapped(self, loop: HostLoop) -> frozenset[str]:
         found = _SWAP.findall(self.view.said(loop.span))

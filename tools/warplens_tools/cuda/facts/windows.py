@@ -110,7 +110,7 @@ class _Reader:
 
     def _reads(self, inner: Node) -> Iterator[Node]:
         for node in walk(inner):
-            if node.type == "subscript_expression" and not _is_target(node):
+            if node.type == "subscript_expression" and not _is_target(node) and not _is_place(node):
                 base = _base(node)
                 pointer = self.pointers.element(node)
                 space = pointer.space if pointer is not None else "unknown"
@@ -141,6 +141,18 @@ def _base(node: Node) -> Node:
     """What is indexed, past indices and parentheses."""
     found = node.child_by_field_name("argument")
     return _base(found) if found is not None and found.type == "subscript_expression" else found or node
+
+
+def _is_place(node: Node) -> bool:
+    """Whether its address is taken, as an atomic takes it."""
+    around = node.parent
+    operator = around.child_by_field_name("operator") if around is not None else None
+    return (
+        around is not None
+        and around.type == "pointer_expression"
+        and operator is not None
+        and (operator.type == "&")
+    )
 
 
 def _is_target(node: Node) -> bool:
