@@ -444,6 +444,35 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample("chosen by data", kernel("atomicAdd(&o[(int)a[i] % n], 1.0f);"), finds=False),
         Sample("its own", kernel("int p = i % n, q = i / n; atomicAdd(&o[q * n + p], a[i]);"), finds=False),
     ),
+    "uneven-loops": (
+        Sample(
+            "rows",
+            "__global__ void k(const int *first, const float *a, float *o) { int i = blockIdx.x * blockDim.x + "
+            "threadIdx.x; float s = 0; for (int e = first[i]; e < first[i + 1]; ++e) s += a[e]; o[i] = s; }",
+            finds=True,
+        ),
+        Sample(
+            "until it has settled",
+            kernel("float x = a[i]; while (fabsf(x) < 4.0f) x = x * x + 0.1f; o[i] = x;"),
+            finds=True,
+        ),
+        Sample(
+            "a break",
+            kernel(
+                "float x = a[i]; for (int j = 0; j < n; ++j) { x = x * x + 0.1f; if (x > 4.0f) break; } o[i] = x;"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a warp for each row",
+            "__global__ void k(const int *first, const float *a, float *o) { int i = threadIdx.x / 32; "
+            "float s = 0; "
+            "for (int e = first[i] + threadIdx.x % 32; e < first[i + 1]; e += 32) s += a[e]; o[i] = s; }",
+            finds=False,
+        ),
+        Sample("a grid's stride", kernel("for (int j = i; j < n; j += gridDim.x * 256) o[j] = a[j];"), finds=False),
+        Sample("as long for all", kernel("float s = 0; for (int j = 0; j < n; ++j) s += a[j]; o[i] = s;"), finds=False),
+    ),
     "partial-warps": (
         Sample("33 threads", kernel("o[i] = a[i];", launch="k<<<64, 33>>>(a, o, n);"), finds=True),
         Sample("64 threads", kernel("o[i] = a[i];", launch="k<<<64, 64>>>(a, o, n);"), finds=False),

@@ -33,7 +33,7 @@ def data_guards(tree: SourceTree, kernel: Kernel) -> tuple[tuple[int, Span], ...
     expanded = kernel_tree(tree, kernel)
     if expanded is None:
         return ()
-    names, span = _names(expanded, kernel), expanded.tree.span
+    names, span = names_in(expanded, kernel), expanded.tree.span
     found = []
     for node in walk(expanded.function.body):
         test, then = node.child_by_field_name("condition"), node.child_by_field_name("consequence")
@@ -44,7 +44,7 @@ def data_guards(tree: SourceTree, kernel: Kernel) -> tuple[tuple[int, Span], ...
             or node.child_by_field_name("alternative")
         ):
             continue
-        if _is_looped(node, expanded.function.body) and _is_data(expanded, test, names):
+        if _is_looped(node, expanded.function.body) and is_data(expanded, test, names):
             found.append((span(test).line, span(then)))
     return tuple(found)
 
@@ -59,10 +59,10 @@ def _is_looped(node: Node, body: Node) -> bool:
 
 
 def _branches(expanded: KernelTree, kernel: Kernel) -> Iterator[LaneBranch]:
-    names, span = _names(expanded, kernel), expanded.tree.span
+    names, span = names_in(expanded, kernel), expanded.tree.span
     for node in walk(expanded.function.body):
         test = node.child_by_field_name("condition")
-        if test is None or not _is_data(expanded, test, names):
+        if test is None or not is_data(expanded, test, names):
             continue
         sides: list[Span] = []
         if node.type == "switch_statement":
@@ -95,7 +95,7 @@ def _is_chained(node: Node) -> bool:
     return node.parent is not None and node.parent.type == "else_clause"
 
 
-class _Names(msgspec.Struct, frozen=True):
+class BodyNames(msgspec.Struct, frozen=True):
     """Names of a kernel's body."""
 
     lanes: frozenset[str]
@@ -104,7 +104,8 @@ class _Names(msgspec.Struct, frozen=True):
     data: frozenset[str]
 
 
-def _is_data(expanded: KernelTree, test: Node, names: _Names) -> bool:
+def is_data(expanded: KernelTree, test: Node, names: BodyNames) -> bool:
+    """Whether a condition hangs on what each lane loads for itself."""
     code = expanded.tree.code_of(test)
     return bool(_words(code) & names.data) or _loads(code, names.pointers, names.lanes)
 
@@ -115,7 +116,8 @@ def _loads(code: str, pointers: frozenset[str], lanes: frozenset[str]) -> bool:
     return bool(used & lanes) and ("[" in code or bool(used & pointers))
 
 
-def _names(expanded: KernelTree, kernel: Kernel) -> _Names:
+def names_in(expanded: KernelTree, kernel: Kernel) -> BodyNames:
+    """The names of a kernel's body by what flows into them."""
     code = _MEMBER.sub("", expanded.tree.code_of(expanded.function.body))
     lanes, pointers = lane_names(code), frozenset(p.name for p in kernel.parameters if p.pointer)
     assigned = [
@@ -129,7 +131,7 @@ def _names(expanded: KernelTree, kernel: Kernel) -> _Names:
         new = {name for name, used, loaded in assigned if loaded or used & data} - data
         grown = bool(new)
         data |= new
-    return _Names(lanes, pointers, frozenset(data))
+    return BodyNames(lanes, pointers, frozenset(data))
 
 
 def _own(value: str) -> str:
