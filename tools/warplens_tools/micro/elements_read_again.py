@@ -170,6 +170,8 @@ class ElementsReadAgain(MicroTool):
         )
 
     def _is_loaded(self, access: ArrayAccess) -> bool:
-        """Whether SASS, where it is at hand, has loads of that memory in loops on the line."""
-        line, opcode = access.span.line, "LDS" if access.space == "shared" else "LDG"
+        """Whether SASS, where it is at hand, has loads of that memory (or stores, where it only stores) in loops on the
+        line."""
+        line, moves = access.span.line, "LD" if access.reads else "ST"
+        opcode = f"{moves}{'S' if access.space == 'shared' else 'G'}"
         return not self.sass or bool(self.sass.in_loops_on(line, lambda x: x.opcode == opcode))

@@ -100,17 +100,23 @@ class NarrowTool(SectorTool):
         return len(lines) == 1 and bool(self.sass.flow.depths[run.indices[0]]) and run.width > SMALL
 
     def small_in_loop(self) -> Narrow | None:
-        """Loads of one or two bytes in the deepest loop that loads, none of them wider. What data looks up comes one by
-        one."""
+        """Loads of one or two bytes in the deepest loop that loads: all of its loads, or at least half where the others
+        are words. What data looks up comes one by one."""
         sass = self.sass
         loads = [i for i in sass.where(lambda x: x.opcode == "LDG") if i not in sass.flow.rare]
         deepest = max((sass.flow.depths[i] for i in loads), default=0)
         inner = [i for i in loads if sass.flow.depths[i] == deepest]
-        width = max((access_bytes(sass.instructions[i]) for i in inner), default=0)
-        if not 0 < width <= SMALL:
+        small = [i for i in inner if access_bytes(sass.instructions[i]) <= SMALL]
+        widest = max((access_bytes(sass.instructions[i]) for i in inner), default=0)
+        if (
+            not small
+            or widest > NARROW
+            or (widest > SMALL and not (deepest and 2 * len(small) >= len(inner)))
+        ):
             return None
+        width = max(access_bytes(sass.instructions[i]) for i in small)
         chosen = {p.index for p in sass.patterns if p.space == "global" and p.why.endswith(LOADED)}
-        line = sass.hottest_line([i for i in inner if i not in chosen])
+        line = sass.hottest_line([i for i in small if i not in chosen])
         return Narrow(line, "This line", "", width) if line is not None else None
 
     def _small_too(self, narrow: Narrow) -> tuple[RelatedSpan, ...]:
