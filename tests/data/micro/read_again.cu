@@ -60,3 +60,24 @@ void run(float *out, const float *in, int *best, int n, int m)
     scaled_rows<<<n / 256, 256>>>(out, in, n, m);
     two_rows<<<n / 256, 256>>>(out, in, n, m);
 }
+
+// Sums of a warp's row in shared memory, a read and a write for each of its neighbours.
+__global__ void gathered(float *__restrict__ out, const float *__restrict__ in, const int *__restrict__ ids, int n, int d)
+{
+    extern __shared__ float sums[];
+    int row = blockIdx.x;
+    for (int j = 0; j < n; ++j)
+        for (int k = threadIdx.x; k < d; k += blockDim.x)
+            sums[k] += in[ids[row * n + j] * d + k];  // expect: elements-read-again, hint: one-load-in-flight
+    for (int k = threadIdx.x; k < d; k += blockDim.x) out[row * d + k] = sums[k];
+}
+
+// The sum of an element goes through its neighbours in a register.
+__global__ void gathered_by_element(float *__restrict__ out, const float *__restrict__ in, const int *__restrict__ ids,
+                                    int n, int d)
+{
+    int row = blockIdx.x, k = threadIdx.x;
+    float sum = 0.0f;
+    for (int j = 0; j < n; ++j) sum += in[ids[row * n + j] * d + k];
+    out[row * d + k] = sum;
+}

@@ -44,6 +44,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import msgspec
+
 from warplens_tools.arch.occupancy import Occupancy, occupancy
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.coalescing import WarpAccess
@@ -62,6 +64,8 @@ _SMALL_TYPES = {
     "half": 2, "Half": 2, "nv_bfloat16": 2, "BFloat16": 2, "short": 2, "unsigned short": 2,
     "char": 1, "signed char": 1, "unsigned char": 1, "nv_fp8_e4m3": 1, "nv_fp8_e5m2": 1,
 }  # fmt: skip
+#: Instantiations that are looked at besides.
+_INSTANCES = 3
 #: Threads of a block that suits a kernel without barriers.
 _SUITABLE = 256
 
@@ -105,9 +109,21 @@ class ScalarAccess(NarrowTool):
             line = own.place.line if own is not None and isinstance(own.place, Span) else None
             return own if line == inner.place else inner
         narrow = own if own is not None and own.bytes <= SMALL else self._narrow_elsewhere()
-        return (
-            narrow if narrow is not None and narrow.bytes <= SMALL and self._widest_load() <= NARROW else None
-        )
+        if narrow is not None and narrow.bytes <= SMALL and self._widest_load() <= NARROW:
+            return narrow
+        return self._small_in_others()
+
+    def _small_in_others(self) -> Narrow | None:
+        """As `small_in_loop`, in an instantiation for other types than the one that is looked at."""
+        others = [tool for tool in self.instances() if tool.view.compiled is not self.view.compiled]
+        for tool in others[:_INSTANCES]:
+            found = tool.small_in_loop() if tool.sass and any(tool.sass.flow.depths) else None
+            if found is not None:
+                given = ", ".join(tool.view.template_arguments.values())
+                return msgspec.structs.replace(
+                    found, where=f" where the arguments are {given}" if given else ""
+                )
+        return None
 
     def _widest_load(self) -> int:
         loads = self.sass.where(lambda x: x.opcode == "LDG")
