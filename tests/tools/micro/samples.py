@@ -473,6 +473,47 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample("a grid's stride", kernel("for (int j = i; j < n; j += gridDim.x * 256) o[j] = a[j];"), finds=False),
         Sample("as long for all", kernel("float s = 0; for (int j = 0; j < n; ++j) s += a[j]; o[i] = s;"), finds=False),
     ),
+    "updates-by-data": (
+        Sample(
+            "a histogram",
+            "__global__ void k(const int *key, int *bins, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+            "if (i < n) atomicAdd(&bins[key[i] % n], 1); }",
+            finds=True,
+        ),
+        Sample(
+            "in shared memory",
+            "__global__ void k(const int *key, int *bins, int n) { extern __shared__ int own[]; "
+            "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) atomicAdd(&own[key[i] % n], 1); }",
+            finds=False,
+        ),
+        Sample("its own", kernel("atomicAdd(&o[i], a[i]);"), finds=False),
+    ),
+    "search-per-thread": (
+        Sample(
+            "a loop",
+            kernel(
+                "int low = 0, high = n; while (low < high) { int m = (low + high) / 2; "
+                "if (a[m] < o[i]) low = m + 1; else high = m; } o[i] = low;"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a function",
+            kernel(
+                "o[i] = place(a, n, o[i]);",
+                before="__device__ int place(const float *a, int n, float x) { int low = 0, high = n; "
+                "while (high - low > 1) { int m = low + (high - low) / 2; if (a[m] <= x) low = m; else high = m; } "
+                "return low; }\n",
+            ),
+            finds=True,
+        ),
+        Sample("a library's", kernel("o[i] = *thrust::lower_bound(thrust::seq, a, a + n, o[i]);"), finds=True),
+        Sample(
+            "a mean of neighbours",
+            kernel("for (int j = 1; j < n; ++j) { int m = (i + j) / 2; o[j] = a[m]; }"),
+            finds=False,
+        ),
+    ),
     "partial-warps": (
         Sample("33 threads", kernel("o[i] = a[i];", launch="k<<<64, 33>>>(a, o, n);"), finds=True),
         Sample("64 threads", kernel("o[i] = a[i];", launch="k<<<64, 64>>>(a, o, n);"), finds=False),

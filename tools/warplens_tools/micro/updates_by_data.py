@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""updates-by-data
+
+**What.** Each thread adds atomically to global memory at a place that its data choose: a histogram, a sum over edges,
+counts of keys.
+
+**Why it costs.** The L2 does atomics on one sector one after the other. Where the places are few, as a histogram's
+bins, or the data are skewed, most threads of the grid wait at a few of them; where they are many, each takes a sector of its
+own and the time of one.
+
+**Wrong**
+
+```cuda
+atomicAdd(&bins[key[i]], 1);
+```
+
+**Right**
+
+```cuda
+atomicAdd(&own[key[i]], 1);                             // bins of the block in shared memory
+__syncthreads();
+for (int b = threadIdx.x; b < n; b += blockDim.x) atomicAdd(&bins[b], own[b]);
+```
+
+**Evidence.** Atomic additions on global memory whose index comes of what the thread loads.
+
+**Threshold.** None: how often threads meet only a run shows, so it is information. Where global-atomic-contention,
+scattered-atomics or owned-sums have a word on the kernel, nothing is added.
+
+**References.** N. Sakharnykh, "GPU Pro Tip: Fast Histograms Using Shared Atomics on Maxwell", NVIDIA Technical Blog;
+CUDA C++ Programming Guide, "Atomic Functions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.cuda.facts.atomics import Atomic, atomics
+from warplens_tools.finding import Finding
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.global_atomic_contention import GlobalAtomicContention
+from warplens_tools.micro.owned_sums import OwnedSums
+from warplens_tools.micro.scattered_atomics import ScatteredAtomics
+
+_SUMS = frozenset({"atomicAdd", "atomicSub", "atomicInc", "atomicMin", "atomicMax", "atomicOr", "atomicAnd"})
+_OTHERS = (OwnedSums, GlobalAtomicContention, ScatteredAtomics)
+
+
+class UpdatesByData(MicroTool):
+    """Atomics on places that data choose."""
+
+    code = "WL124"
+    slug = "updates-by-data"
+    title = "Each thread updates a place that its data choose"
+    rule_words = "atomic"
+    tiers = ("source", "binary")
+    relevant = ("memory", "latency", "compute")
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the first such atomic."""
+        found = [a for a in atomics(self.view.tree, self.view.kernel, self.view.dim3) if self._is_chosen(a)]
+        if not found or any(True for tool in _OTHERS for _ in tool(self.view).check()):
+            return
+        first = found[0]
+        text = " ".join(self.view.said(first.span).split())
+        yield self.finding(
+            first.span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"Update by an atomic at a place that data choose: {text}. Threads that meet at an element of "
+                f"{first.name} wait for each other in the L2."
+            ),
+            guidance=(
+                f"Where {first.name} fits, let each block add up in a copy of its own in shared memory and add that "
+                "once; else sort or group the updates by their place, or let each place gather what belongs to it."
+            ),
+            evidence=(
+                self.view.observe("atomics at places that data choose", float(len(found)), tier="source"),
+            ),
+            index_query="histogram shared memory atomics",
+        )
+
+    def _is_chosen(self, atomic: Atomic) -> bool:
+        name = atomic.function.removeprefix("::").removesuffix("_block").removesuffix("_system")
+        by_data = atomic.index is None and atomic.varies and "[" in self.view.said(atomic.span)
+        return (
+            name in _SUMS and atomic.space == "global" and by_data and not (atomic.leader or atomic.together)
+        )
