@@ -24,7 +24,7 @@ __global__ void column_maxima_unrolled(float *__restrict__ out, const float *__r
 __global__ void steps_of(int *__restrict__ out, const int *__restrict__ next)
 {
     int own = blockIdx.x * blockDim.x + threadIdx.x, steps = 0;
-    for (int i = own; i >= 0; i = next[i]) ++steps;  // expect: dependent-loads
+    for (int i = own; i >= 0; i = next[i]) ++steps;  // expect: dependent-loads, expect: uneven-loops
     out[own] = steps;
 }
 

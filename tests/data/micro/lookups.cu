@@ -38,7 +38,7 @@ __global__ void walks(float *out, const int *next, const float *value, int count
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     float sum = 0.0f;
     int node = i;
-    while (node >= 0) {
+    while (node >= 0) {  // expect: uneven-loops
         sum += value[node];  // expect: dependent-loads
         node = next[node];
     }

@@ -10,7 +10,7 @@ __global__ void multiply(Csr matrix, const float *__restrict__ x, float *__restr
     int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= matrix.rows) return;
     float sum = 0.0f;
-    for (int k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k)
+    for (int k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k)  // expect: uneven-loops
         sum += matrix.values[k] * x[matrix.columns[k]];  // expect: per-thread-chunks
     y[row] = sum;
 }

@@ -5,8 +5,8 @@
 counts of keys.
 
 **Why it costs.** The L2 does atomics on one sector one after the other. Where the places are few, as a histogram's
-bins, or the data are skewed, most threads of the grid wait at a few of them; where they are many, each takes a sector of its
-own and the time of one.
+bins, or the data are skewed, most threads of the grid wait at a few of them; where they are many, each takes a sector
+of its own and the time of one.
 
 **Wrong**
 

@@ -120,10 +120,12 @@ def names_in(expanded: KernelTree, kernel: Kernel) -> BodyNames:
     """The names of a kernel's body by what flows into them."""
     code = _MEMBER.sub("", expanded.tree.code_of(expanded.function.body))
     lanes, pointers = lane_names(code), frozenset(p.name for p in kernel.parameters if p.pointer)
+    given = {p.name for p in kernel.parameters}
     assigned = [
         (name, _words(value), _loads(value, pointers, lanes))
         for name, value in ((name, _own(value)) for name, value in _ASSIGNED.findall(code))
-        if name in lanes
+        # What is stored through a member of a parameter does not change the parameter.
+        if name in lanes and name not in given
     ]
     data: set[str] = set()
     grown = True
