@@ -514,6 +514,22 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
+    "element-gathers": (
+        Sample(
+            "features of a chosen point",
+            "template <int C> __global__ void k(const float *f, const int *id, float *o) { int i = blockIdx.x * "
+            "blockDim.x + threadIdx.x; int at = id[i] * C; float s = 0; for (int c = 0; c < C; ++c) s += f[at + c]; "
+            "o[i] = s; }",
+            finds=True,
+        ),
+        Sample(
+            "a row of a chosen point",
+            "__global__ void k(const float *f, const int *id, float *o, int n) { int i = blockIdx.x * blockDim.x + "
+            "threadIdx.x; int at = id[i] * n; float s = 0; for (int c = 0; c < n; ++c) s += f[at + c]; o[i] = s; }",
+            finds=False,
+        ),
+        Sample("its own", kernel("float s = 0; for (int c = 0; c < 4; ++c) s += a[4 * i + c]; o[i] = s;"), finds=False),
+    ),
     "partial-warps": (
         Sample("33 threads", kernel("o[i] = a[i];", launch="k<<<64, 33>>>(a, o, n);"), finds=True),
         Sample("64 threads", kernel("o[i] = a[i];", launch="k<<<64, 64>>>(a, o, n);"), finds=False),

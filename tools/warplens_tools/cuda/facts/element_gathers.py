@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Neighbouring elements that a thread takes one by one from a place that its data choose: the features of a chosen
+point, in a loop over them."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.facts.accesses import loops_around
+from warplens_tools.cuda.facts.data_branches import BodyNames, names_in
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.values.form_reader import FormReader
+from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
+from warplens_tools.cuda.values.loop_headers import Loop
+from warplens_tools.cuda.values.pointers import PointerReader
+from warplens_tools.text import Span
+
+#: Elements that are taken together, at most.
+_FEW = 16
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_CHOSEN = re.compile(r"\b([A-Za-z_]\w*)\s*=\s*(?:\([\w\s]*\)\s*)?[A-Za-z_]\w*\s*(?:<[^<>;]*>)?\s*\(")
+
+
+class ElementGather(msgspec.Struct, frozen=True):
+    """One such read."""
+
+    span: Span
+    name: str
+    #: How many elements, as written.
+    count: str
+
+
+def element_gathers(tree: SourceTree, kernel: Kernel) -> tuple[ElementGather, ...]:
+    """Those of the kernel's own text, in text order: loops whose length is a constant or a template's parameter."""
+    expanded = kernel_tree(tree, kernel)
+    if expanded is None or "for" not in expanded.tree.code_of(expanded.function.body):
+        return ()
+    reader = _Reader(expanded, kernel)
+    nodes = (n for n in walk(expanded.function.body) if n.type == "subscript_expression")
+    return tuple(g for n in nodes if (g := reader.gather(n)) is not None)
+
+
+class _Reader:
+    def __init__(self, expanded: KernelTree, kernel: Kernel) -> None:
+        self.tree, self.kernel = expanded.tree, kernel
+        self.forms = FormReader(expanded)
+        self.pointers = PointerReader(kernel, self.forms)
+        self.names: BodyNames = names_in(expanded, kernel)
+        code = expanded.tree.code_of(expanded.function.body)
+        #: What a function works out for each lane.
+        self.called = frozenset(_CHOSEN.findall(code)) & self.names.lanes
+
+    def gather(self, node: Node) -> ElementGather | None:
+        """The read that a subscript makes, where it is one."""
+        around = [n for n in loops_around(node) if n.type == "for_statement"]
+        listed = node.child_by_field_name("indices")
+        if not around or listed is None or listed.named_child_count != 1 or _is_changed(node):
+            return None
+        loop = self.forms.loop(around[-1])
+        index = listed.named_children[0]
+        pointer = self.pointers.element(node)
+        if pointer is None or pointer.space != "global" or not self._is_fixed(loop, around[-1]):
+            return None
+        names = [self.tree.code_of(n) for n in _addends(index)]
+        if loop.variable not in names or len(names) < 2:
+            return None
+        rest = {w for name in names if name != loop.variable for w in _WORD.findall(name)}
+        if not rest & (self.names.data | self.called):
+            return None
+        return ElementGather(self.tree.span(node), pointer.name, self._count(loop, around[-1]))
+
+    def _is_fixed(self, loop: Loop, node: Node) -> bool:
+        """Whether a loop goes from 0 by single elements to a constant or to a template's parameter."""
+        begins = (
+            loop.first is not None
+            and loop.first.value == 0
+            and loop.step is not None
+            and loop.step.value == 1
+        )
+        if not begins or not loop.variable:
+            return False
+        if loop.trips is not None:
+            return 2 <= loop.trips <= _FEW
+        return self._count(loop, node) in self.kernel.template_parameters
+
+    def _count(self, loop: Loop, node: Node) -> str:
+        if loop.trips is not None:
+            return str(loop.trips)
+        condition = node.child_by_field_name("condition")
+        right = condition.child_by_field_name("right") if condition is not None else None
+        return self.tree.code_of(right).strip() if right is not None else ""
+
+
+def _addends(node: Node) -> list[Node]:
+    """The operands of a sum; the expression itself where it is none."""
+    while node.type == "parenthesized_expression" and node.named_child_count == 1:
+        node = node.named_children[0]
+    operator = node.child_by_field_name("operator") if node.type == "binary_expression" else None
+    if operator is None or operator.type != "+":
+        return [node]
+    sides = (node.child_by_field_name("left"), node.child_by_field_name("right"))
+    return [leaf for side in sides if side is not None for leaf in _addends(side)]
+
+
+def _is_changed(node: Node) -> bool:
+    """Whether it is stored to, or its address is taken."""
+    around = node.parent
+    left = around.child_by_field_name("left") if around is not None else None
+    stored = (
+        around is not None
+        and around.type == "assignment_expression"
+        and left is not None
+        and left.id == node.id
+    )
+    return stored or (around is not None and around.type in ("pointer_expression", "update_expression"))
