@@ -31,7 +31,7 @@ __global__ void assemble(double *nodes, const int *target, const double *edges, 
 __global__ void degrees(int *degree, const int *target, int count)
 {
     int e = blockIdx.x * blockDim.x + threadIdx.x;
-    if (e < count) atomicAdd(&degree[target[e]], 1);
+    if (e < count) atomicAdd(&degree[target[e]], 1);  // expect: updates-by-data
 }
 
 /// A warp's sum, added by its first lane: nothing is said.
@@ -52,7 +52,7 @@ __global__ void heavy(float *out, const int *target, const float *x, int steps)
     for (int s = 0; s < steps; ++s) {
         for (int k = 0; k < 64; ++k) v = v * 1.0001f + 0.5f;
         for (int k = 0; k < 64; ++k) v = sqrtf(v) + 0.5f;
-        atomicAdd(&out[target[i] + s], v);
+        atomicAdd(&out[target[i] + s], v);  // expect: updates-by-data
     }
 }
 
