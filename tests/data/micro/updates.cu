@@ -27,7 +27,7 @@ __global__ void assemble(double *nodes, const int *target, const double *edges, 
     for (int k = 0; k < 6; ++k) atomicAdd(node + k, w * k);  // expect: scattered-atomics
 }
 
-/// One for each thread: nothing is said.
+/// One for each thread: that data choose where, no more.
 __global__ void degrees(int *degree, const int *target, int count)
 {
     int e = blockIdx.x * blockDim.x + threadIdx.x;
@@ -52,7 +52,7 @@ __global__ void heavy(float *out, const int *target, const float *x, int steps)
     for (int s = 0; s < steps; ++s) {
         for (int k = 0; k < 64; ++k) v = v * 1.0001f + 0.5f;
         for (int k = 0; k < 64; ++k) v = sqrtf(v) + 0.5f;
-        atomicAdd(&out[target[i] + s], v);  // expect: updates-by-data
+        atomicAdd(&out[target[i] + s], v);
     }
 }
 

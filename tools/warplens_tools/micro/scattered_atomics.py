@@ -116,7 +116,7 @@ class ScatteredAtomics(MicroTool):
         looped = [i for i in found if self.sass.flow.depths[i]]
         if not looped and self._together(found) < MANY:
             return
-        ratio = self._ratio(found)
+        ratio = self.time_ratio(found)
         if ratio < self.worth:
             return
         place = self.hottest_place(looped or found)
@@ -196,7 +196,7 @@ class ScatteredAtomics(MicroTool):
         found = next((p.sectors for p in self.sass.patterns if p.index == index), None)
         return found[1] if found is not None else self.gpu.limits.warp_size
 
-    def _ratio(self, found: Sequence[int]) -> float:
+    def time_ratio(self, found: Sequence[int]) -> float:
         """Time of the L2's slices for them over what all else takes, memory counted as it may come to."""
         slices = slices_at_once(self.gpu.l2_bytes, self.gpu)
         each = self.gpu.costs.atomic * self.gpu.multiprocessors / slices

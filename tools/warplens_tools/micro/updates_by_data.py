@@ -24,7 +24,8 @@ for (int b = threadIdx.x; b < n; b += blockDim.x) atomicAdd(&bins[b], own[b]);
 
 **Evidence.** Atomic additions on global memory whose index comes of what the thread loads.
 
-**Threshold.** None: how often threads meet only a run shows, so it is information. Where global-atomic-contention,
+**Threshold.** Half the time of all else in the bounded model, where SASS is at hand, with lanes at places of their own:
+how often threads meet only a run shows, so it is information. Where global-atomic-contention,
 scattered-atomics or owned-sums have a word on the kernel, nothing is added.
 
 **References.** N. Sakharnykh, "GPU Pro Tip: Fast Histograms Using Shared Atomics on Maxwell", NVIDIA Technical Blog;
@@ -41,8 +42,11 @@ from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.global_atomic_contention import GlobalAtomicContention
 from warplens_tools.micro.owned_sums import OwnedSums
 from warplens_tools.micro.scattered_atomics import ScatteredAtomics
+from warplens_tools.sass.pipes import GLOBAL_ATOMICS
 
 _SUMS = frozenset({"atomicAdd", "atomicSub", "atomicInc", "atomicMin", "atomicMax", "atomicOr", "atomicAnd"})
+#: Time of the atomics over that of all else below which they are no word.
+_LITTLE = 0.5
 _OTHERS = (OwnedSums, GlobalAtomicContention, ScatteredAtomics)
 
 
@@ -59,7 +63,7 @@ class UpdatesByData(MicroTool):
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the first such atomic."""
         found = [a for a in atomics(self.view.tree, self.view.kernel, self.view.dim3) if self._is_chosen(a)]
-        if not found or any(True for tool in _OTHERS for _ in tool(self.view).check()):
+        if not found or any(True for tool in _OTHERS for _ in tool(self.view).check()) or self._is_little():
             return
         first = found[0]
         text = " ".join(self.view.said(first.span).split())
@@ -81,6 +85,11 @@ class UpdatesByData(MicroTool):
             ),
             index_query="histogram shared memory atomics",
         )
+
+    def _is_little(self) -> bool:
+        """Whether the L2 is done with the atomics, each lane at a place of its own, long before all else is."""
+        found = self.sass.where(lambda x: x.opcode in GLOBAL_ATOMICS)
+        return bool(self.sass) and ScatteredAtomics(self.view).time_ratio(found) < _LITTLE
 
     def _is_chosen(self, atomic: Atomic) -> bool:
         name = atomic.function.removeprefix("::").removesuffix("_block").removesuffix("_system")
