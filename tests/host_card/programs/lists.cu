@@ -26,7 +26,7 @@ __global__ void collect(const unsigned* keys, const long long* stamps, const flo
     const int from = min(max(int(left), 0), width - 1), to = min(max(int(left) + 1, 0), width - 1);
     out[2 * n + i] = pixels[from] * (1 - part) + pixels[to] * part;
     const unsigned entry = neighbours[i];
-    out[3 * n + i] = bonds.scale[entry >> 30] * pixels[entry & 0x3fffffff];
+    out[3 * n + i] = bonds.scale[entry >> 30] * pixels[(entry & 0x3fffffff) % width];
     out[4 * n + i] = table[kinds[i]];
 }
 

@@ -42,7 +42,7 @@ ORACLE = (
     *("inputs", "areas", "values", "passed", "rooms", "guess", "stats", *DRIVING),
 )
 ACCOMPANY = ("accompany", "calls", "plan", "blocks", "allocations", *ORACLE)
-VISIT = ("visit", "trial", "scrub", "blocks", "allocations", *ORACLE)
+VISIT = ("visit", "trial", "twin", "scrub", "blocks", "allocations", *ORACLE)
 GRAPHS = ("executables", "graph", "replay", *DRIVING)
 PURE = ("compare.cpp", "job.cpp", "record.cpp", "rounding.cpp", "rule.cpp", "stats.cpp")
 

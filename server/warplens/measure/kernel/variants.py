@@ -104,7 +104,10 @@ _CENTRED = _drawn("floats around zero", "centred", 2)
 #: Flags beside an index in one word.
 _TAGGED = _drawn("bits that are masked off of integers", "tagged", 2)
 #: Sentinels: -1 for a length or a place, what the kernel compares with, NaN in one buffer alone.
-_ASKED = _drawn("integers that the kernel asks for", "asked", 4)
+_ASKED = (
+    *_drawn("integers that the kernel asks for", "asked", 4),
+    *_each("integers that the kernel asks for in one buffer", "asked", 4),
+)
 _BELOW = _each("-1 in one buffer of integers", "below", 4)
 _ODD = (
     Variant("with NaN", kind="specials"),
@@ -324,21 +327,32 @@ _REST = (
     *_each("one number by value of yet another size", "numbers", 3 * WAYS_OF, WAYS_OF),
     *_each("one number by value that the kernel asks for", "numbers", 32, ASKS_FROM),
 )
-#: Integers that lead further than the program has memory for: a second kind, a first exception, a wider frame.
+#: Integers that lead further than the program has memory for: a second kind, a first exception, a wider frame. What
+#: lies there is the same again and again, so that floats are moved beside them.
+_NOISE = Variant("noise", 1.0, 0.5)
 _LED = (
-    Variant("with zeros and ones among integers", kind="flags"),
-    Variant("with small integers one larger", kind="plus"),
-    Variant("with integers drawn anew", kind="redrawn"),
-    *_ASKED,
-    *_each("zeros and ones in one buffer of integers", "flags", _BUFFERS),
-    *_each("small integers of one buffer one larger", "plus", _BUFFERS),
     *(
-        _beside(Variant("one number by value of another size", kind="numbers", target=k), other)
+        _beside(one, _NOISE)
+        for one in (
+            Variant("zeros and ones among integers", kind="flags"),
+            Variant("small integers one larger", kind="plus"),
+            Variant("integers drawn anew", kind="redrawn"),
+            Variant("integers that the kernel asks for", kind="asked"),
+            *(Variant("zeros and ones in one buffer", kind="flags", target=k) for k in range(_BUFFERS)),
+            *(
+                Variant("small integers of one buffer one larger", kind="plus", target=k)
+                for k in range(_BUFFERS)
+            ),
+        )
+    ),
+    *(
+        msgspec.structs.replace(two, name=f"{two.name}, and noise", beside=(*two.beside, _NOISE))
         for k in range(_NUMBERS)
         for other in (
             Variant("zeros and ones among integers", kind="flags"),
             Variant("small integers one larger", kind="plus"),
         )
+        for two in [_beside(Variant("one number by value of another size", kind="numbers", target=k), other)]
     ),
 )
 ROOMS = (*_LARGER, *_SEVERAL, *_LONGER, *_TWO_LARGER, *_LED, *_REST)

@@ -202,6 +202,28 @@ static void repeats_and_moves_are_learned() {
     CHECK(e.bend[0] < 1e-6 && e.bend[1] == 0.25f);
 }
 
+// Moves that cancel by chance say that a result was summed from nothing; more of them say what it was summed from.
+static void more_moves_see_what_one_did_not() {
+    std::vector<float> values(100, 1.0f), other = values;
+    values[7] = 1e-6f;
+    other[7] = values[7] + 1e-5f;
+    Expected e = floats(values);
+    const double move = input_move(Element::f32);
+    const auto* same = reinterpret_cast<const std::uint8_t*>(values.data());
+    add_moved(e, same, same, move, 1);
+    settle(e, {8, 1});
+    CHECK(against(e, other).wrong == 1);
+    expect_pairs(e, 1, 4);
+    std::vector<float> up = values, down = values;
+    up[7] += 8 * static_cast<float>(move / std::sqrt(3.0)), down[7] -= 8 * static_cast<float>(move / std::sqrt(3.0));
+    for (int i = 1; i < 4; ++i) add_moved(e, reinterpret_cast<const std::uint8_t*>(up.data()), reinterpret_cast<const std::uint8_t*>(down.data()), move, 4);
+    settle(e, {8, 1});
+    CHECK(std::fabs(e.magnitude[7] - 8 * std::sqrt(0.75)) < 0.05 && e.common.size() == 12);
+    CHECK(against(e, other).right());
+    other[9] += 1e-3f;
+    CHECK(against(e, other).wrong == 1);
+}
+
 // A hundred results of which one jumps when inputs move: as few may jump in a candidate, and as far.
 static void jumps_are_as_rare_as_the_baselines_own() {
     std::vector<float> values(100, 1.0f), up = values;
@@ -378,6 +400,7 @@ int main(int count, char** arguments) {
     floats_of_unknown_type_are_recognised();
     other_widths_are_read();
     repeats_and_moves_are_learned();
+    more_moves_see_what_one_did_not();
     jumps_are_as_rare_as_the_baselines_own();
     a_coarser_rounding_is_no_rounding();
     fields_of_a_structure_keep_their_own_size();

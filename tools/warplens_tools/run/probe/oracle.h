@@ -38,6 +38,7 @@ struct Case {
     bool ruled = false;              // whether its grid is what the program would launch
     std::vector<std::vector<std::uint8_t>> standing;  // what lies where its results go; empty: nothing of its own
     bool referenced = false;         // what its sums come to in parts was asked
+    int pairs = 0;                   // moves, up and down, that its bounds were learned from
 };
 
 // How one run compares.
@@ -74,6 +75,9 @@ class Oracle {
     // The outcome of the run that `verify` has just looked at, once it is known what sums come to in parts: asked where
     // somebody is about to be called wrong, since it takes many runs. `known` as for `verify`.
     Outcome reconsider(const Case& c, const Outcome& first, Sums* known = nullptr);
+    // Whether the bounds of that case were learned anew, of more moves, since somebody is about to be called wrong by little:
+    // one or two moves see too little of some among many results. Once for each case.
+    bool learns_more(const Case& c, const Outcome& first);
     // Back to the initial state after a run that may have changed anything; false if that cannot be done.
     bool recover();
     // The chunks that runs on the program's own inputs change, which is what a timed launch needs put back.
@@ -120,6 +124,7 @@ class Oracle {
     const std::uint8_t* read_now(std::size_t stretch);
     void learn_own();
     void learn_rounding(Case& c);
+    void move_inputs(Case& c, int from, int pairs);
     void learn_reference(Case& c);
     std::vector<std::vector<double>> added_up(const Case& c, std::uint64_t parts, std::size_t area);
     void refer(Case& c, std::uint64_t parts, std::size_t area);

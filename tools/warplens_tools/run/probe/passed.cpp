@@ -139,7 +139,7 @@ void Inputs::change_number(const Word& word, std::uint8_t* at, Drawing& d) const
     const int own = d.number++, within = v.kind == Variant::numbers ? v.target % Variant::ways_of : v.target;
     // beside others, whichever number there is; a length may be short in two ways
     const int target = v.beside.empty() && v.kind != Variant::few ? within : within % std::max(d.numbers, 1);
-    if (v.kind == Variant::asked) return ask(word, at, d);
+    if (v.kind == Variant::asked) return v.target < 0 ? ask(word, at, d) : void();
     if (v.target >= 0 && v.target < Variant::asks_from && target != own) return;
     if (v.kind == Variant::numbers && v.target >= Variant::asks_from) return meet(at, width, own, d);
     if (v.kind == Variant::high) return raise(at, width, d.random);

@@ -71,6 +71,8 @@ void judge_spread(Expected& expected, const Tolerance& tolerance);
 double growth(const Expected& from, const Expected& to);
 // Adds a pair of runs on inputs moved by `move` up and down; `pairs` of them make the estimate of A.
 void add_moved(Expected& expected, const std::uint8_t* up, const std::uint8_t* down, double move, int pairs);
+// Of results that so many pairs made the estimate of, that more shall make it: they are to be added, and settled.
+void expect_pairs(Expected& expected, int pairs, int more);
 // How many pairs it takes: few results have few like them to learn from, many take long to read.
 int pairs_for(std::size_t results);
 // Shares what all pairs found among results of about the same size.

@@ -207,6 +207,7 @@ class Visit {
             results_.pulse();
             if (now() > compared_until_) return too_long(worst);
             Outcome outcome = once(in, loaded, c);
+            if (in.oracle.learns_more(c, outcome)) outcome = once(in, loaded, c);
             if (!outcome.reason.empty()) outcome = in.oracle.reconsider(c, outcome);
             if (!outcome.reason.empty())
                 outcome = in.oracle.by_another_grid(c, loaded.launch(), outcome, [&](const Launch& other) { return once(in, loaded, c, &other); });
@@ -403,7 +404,7 @@ class Visit {
     Job room_job_;
     std::unique_ptr<Oracle> oracle_, roomy_;
     std::unique_ptr<Trial> trial_;
-    Twin twin_{job_.twin, job_.marks, job_.option("twin_seconds")};
+    Twin twin_{job_.twin, job_.marks, job_.twin.cubin.empty() ? 0 : job_.option("twin_seconds")};
     Ran ran_;                   // of the candidate that is judged
 };
 
