@@ -233,6 +233,7 @@ KINDS = (
     *("full", "less", "halved", "halves", "naught", "vacant", "repeated", "raised", "shifted", "more"),
     *("asked", "below", "infinities", "ties", "plus", "voids", "met", "ranks"),
     *("striped", "turned", "stepped", "vast", "longer", "upper", "nicked", "near", "halfway"),
+    *("fields", "centred", "tagged"),
     *("scalars", "nulls", "wide", "endless", "toggled", "many", "few"),
     *("reshaped", "numbers", "fewer", "mingled", "standing", "high", "aliased", "reached"),
     *("settled", "loose", "masked", "tables", "moved"),
@@ -302,6 +303,10 @@ jobs = st.builds(
         ),
         max_size=3,
     ).map(tuple),
+    # what is said of it is said of none of the candidates
+    twin=st.none() | st.builds(JobCandidate, id=lines, cubin=lines, entry=words),
+    marks=words,
+    tags=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2**32 - 1)), max_size=2).map(tuple),
     options=st.dictionaries(words, numbers, max_size=3),
 )
 

@@ -361,9 +361,11 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
             if (few != (bits >> 62 == 0)) return source[i];
             // four symbols, the same for all buffers of one seed's upper half: two that are asked for, and each with a
             // bit turned
-            const u64 symbol = bits % 4, pair = mix((seed >> 32) + symbol / 2);
+            // or, in one buffer alone, all that are asked for
+            const u64 symbol = source.period ? (bits >> 8) % (2 * given[0]) : bits % 4;
+            const u64 pair = source.period ? symbol / 2 | mix(seed) << 60 : mix((seed >> 32) + symbol / 2);
             const u64 turned = symbol % 2 ? 1ull << (pair >> 60) % 8 : 0;
-            return static_cast<T>(static_cast<u64>(given[1 + pair % given[0]]) ^ turned);
+            return static_cast<T>(static_cast<u64>(given[1 + (source.period ? symbol / 2 : pair % given[0])]) ^ turned);
         }
         case 26: return bits % 16 ? source[i] : static_cast<T>(source.limit);
         case 29: return bits >> 63 ? static_cast<T>(0 - source[i]) : source[i];

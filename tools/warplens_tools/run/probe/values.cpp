@@ -28,7 +28,8 @@ void Inputs::vary(const Area& area, const Variant& variant, std::uint64_t seed) 
     std::uint64_t limit = variant.kind == Variant::asked ? given() : fewest();
     if (variant.kind == Variant::fields) limit = static_cast<std::uint64_t>(variant.scale);
     if (variant.kind == Variant::tagged && !(limit = tags_of(area))) return;
-    memory_.vary(area.stretch, variant.kind, area.width, seed, limit);
+    const bool alone = variant.kind == Variant::asked && variant.target >= 0;
+    memory_.vary(area.stretch, variant.kind, area.width, seed, limit, alone);
 }
 
 std::uint64_t Inputs::tags_of(const Area& area) const {
