@@ -149,6 +149,7 @@ class Inputs {
         std::mt19937_64& random;
         int numbers;                  // how many there are
         int chosen;                   // that one alone is taken below zero
+        std::vector<int> small = {};  // which of them may be modes, steps or counts
         int number = 0;               // the next one
         int real = 0;                 // the next float
         double grown = 1;

@@ -126,9 +126,12 @@ void Inputs::ask(const Word& word, std::uint8_t* at, Drawing& d) const {
 // One small integer after another is each that the kernel asks for: a step at which something is done, an order.
 void Inputs::meet(std::uint8_t* at, unsigned width, int own, const Drawing& d) const {
     const auto turn = static_cast<std::size_t>(d.variant.target - Variant::asks_from);
-    const std::int64_t was = integer_at(at, width), is = asked_[turn % asked_.size()];
-    const bool meant = own == static_cast<int>((turn / asked_.size() + job_.seed) % static_cast<unsigned>(std::max(d.numbers, 1)));
-    if (meant && was >= -kSmall && was <= kSmall && is >= 0 && is <= 1024) std::memcpy(at, &is, width);
+    std::vector<std::int64_t> usable;
+    for (const std::int64_t value : asked_)
+        if (value >= 0 && value <= 1024 && std::find(usable.begin(), usable.end(), value) == usable.end()) usable.push_back(value);
+    if (d.small.empty()) return;
+    const std::int64_t is = usable[turn % usable.size()];
+    if (own == d.small[(turn / usable.size() + job_.seed) % d.small.size()]) std::memcpy(at, &is, width);
 }
 
 // The next integer by value.
@@ -217,6 +220,13 @@ void Inputs::change_words(Given& made, const Variant& variant, std::mt19937_64& 
     const int integers = static_cast<int>(std::count_if(words_.begin(), words_.end(), [&](const Word& w) { return suits(w, variant.kind); }));
     int real = 0;  // the next float
     Drawing drawing{variant, random, integers, static_cast<int>(random() % static_cast<unsigned>(std::max(integers, 1)))};
+    int next = 0;
+    for (const Word& word : words_) {
+        if (!suits(word, variant.kind)) continue;
+        const std::int64_t value = integer_at(made.values[word.parameter].data() + word.field.offset, word.field.width);
+        if (value >= -kSmall && value <= kSmall) drawing.small.push_back(next);
+        ++next;
+    }
     for (const Word& word : words_) {
         std::uint8_t* at = made.values[word.parameter].data() + word.field.offset;
         if (integral(word.field.element)) {
