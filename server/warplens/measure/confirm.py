@@ -71,7 +71,6 @@ def confirm(
     Others get the card between steps: a confirmation takes as long as dozens of their visits.
 
     `replacements`: every kernel that the edit changes and the program launches, for one run with all of them in place.
-    `coverage` takes what of the kernel ran.
     """
     return _Confirming(built, opened, turn, task, coverage).run(replacements)
 
@@ -140,9 +139,7 @@ class _Confirming:
 
     def _see_what_ran(self) -> None:
         """What never ran on any inputs is not proven, where the edit changes it."""
-        why, unknown = self._coverage.of(self._opened, self._built)
-        # a part of the visits' time
-        self._costs.add("the kernel's twin", self._coverage.seconds)
+        why, unknown = self._coverage.of(self._opened, self._built, self._costs)
         if why:
             raise NoWinnerError("unproven", why)
         self._unknown += unknown

@@ -4,18 +4,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from warplens.measure.build.candidates import Built
-from warplens.measure.kernel.twin import Twin
+from warplens.measure.costs import Costs
+from warplens.measure.kernel.twin import Twin, twin_of
 from warplens.measure.kernel.visits import VisitResult
 from warplens.measure.session import PreparedWorkload
 from warplens_tools.cuda.parse import parse
 from warplens_tools.evidence import Unknown
+from warplens_tools.process.task import Task
 from warplens_tools.toolchain.ptx_ran import never_ran
 from warplens_tools.tunable.source import File
 from warplens_tools.tunable.unseen import unseen_changes
 
 _WHAT = "what of the kernel ran"
+
+
+def kernel_twin(opened: PreparedWorkload, folder: Path, task: Task) -> Twin | Unknown:
+    """What marks which of the judged kernel's blocks run, or why there is no such. Raises CancelledError."""
+    return twin_of(
+        opened.unit,
+        opened.target.compiled,
+        opened.program.read_bytes(),
+        toolchain=opened.session.toolchain,
+        folder=folder,
+        timeout=opened.session.settings.compile_seconds,
+        task=task,
+    )
 
 
 class Coverage:
@@ -45,8 +61,10 @@ class Coverage:
         elif heard.result.ran:
             self._ran.append(heard.result.ran)
 
-    def of(self, opened: PreparedWorkload, built: Built) -> tuple[str, list[Unknown]]:
-        """Why the candidate is not proven, "" for nothing; and what is not known of it."""
+    def of(self, opened: PreparedWorkload, built: Built, costs: Costs) -> tuple[str, list[Unknown]]:
+        """Why the candidate is not proven, "" for nothing; and what is not known of it. Its seconds, a part of the
+        visits' own, go into `costs`."""
+        costs.add("the kernel's twin", self.seconds)
         twin = self._twin
         if isinstance(twin, Unknown):
             return "", [twin]

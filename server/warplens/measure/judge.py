@@ -28,13 +28,13 @@ from warplens.measure.build.geometry import NoGeometry
 from warplens.measure.build.own_geometry import as_written, asking
 from warplens.measure.confirm import Confirmation, confirm
 from warplens.measure.costs import BUILD
-from warplens.measure.coverage import Coverage
+from warplens.measure.coverage import Coverage, kernel_twin
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.further import FurtherJudge
 from warplens.measure.kernel.shapes import judge_shapes, others_of
 from warplens.measure.kernel.sifting import visited
 from warplens.measure.kernel.target import KernelShare
-from warplens.measure.kernel.twin import Twin, twin_of
+from warplens.measure.kernel.twin import Twin
 from warplens.measure.kernel.visits import VisitResult
 from warplens.measure.program.device_work import probe_tracer
 from warplens.measure.program.outside import OutsideJudge
@@ -385,15 +385,7 @@ class Judge:
     def _twin_of(self, opened: PreparedWorkload, task: Task) -> Twin | Unknown:
         """The kernel's twin that marks what of it runs, assembled once."""
         if self._twin is None:
-            self._twin = twin_of(
-                opened.unit,
-                opened.target.compiled,
-                opened.program.read_bytes(),
-                toolchain=self._toolchain,
-                folder=self._folder / "twin",
-                timeout=self.settings.compile_seconds,
-                task=task,
-            )
+            self._twin = kernel_twin(opened, self._folder / "twin", task)
         return self._twin
 
     def _further_judge(self, opened: PreparedWorkload) -> FurtherJudge:

@@ -38,7 +38,7 @@ HEADERS: tuple[ToolName, ...] = ("cuda_headers", "cupti_headers")
 #: What calls the driver directly.
 DRIVING = ("memory", "launch", "driver", "compare", "rounding", "record", "job", "rule")
 ORACLE = (
-    *("oracle", "written", "learn", "reference", "isolation", "grids", "verify"),
+    *("oracle", "written", "learn", "moves", "reference", "isolation", "grids", "verify"),
     *("inputs", "areas", "values", "passed", "rooms", "guess", "stats", *DRIVING),
 )
 ACCOMPANY = ("accompany", "calls", "plan", "blocks", "allocations", *ORACLE)

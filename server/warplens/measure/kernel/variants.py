@@ -3,10 +3,6 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
-from itertools import zip_longest
-
 import msgspec
 
 from warplens_tools.run.probe.job import ASKS_FROM, SENTINELS_FROM, WAYS_OF, Variant, VariantKind
@@ -311,26 +307,26 @@ LATE = frozenset(v.name for v in (*_FULL_RANGE, *_BELOW, *_SIZES, *_HIGH, *_VAST
 #: Of the launch on larger copies of its memory, where a length, a stride or a count may be larger than the program has
 #: memory for: every integer by value alone, in both directions, some together, and pairs of lengths; and larger ones
 #: beside all of `_BESIDE`.
-_LARGER = _each("one number by value of another size", "numbers", WAYS_OF)
-_SEVERAL = _drawn("several numbers by value of other sizes", "numbers", 8)
-_LONGER = _each("a longer length by value and a shorter one", "reshaped", 6)
-_TWO_LARGER = (
+LARGER = _each("one number by value of another size", "numbers", WAYS_OF)
+SEVERAL = _drawn("several numbers by value of other sizes", "numbers", 8)
+LONGER = _each("a longer length by value and a shorter one", "reshaped", 6)
+TWO_LARGER = (
     *(
         _together(
             Variant("with one number by value of another size", kind="numbers", target=k), k // 2, k // 2 + 5
         )
         for k in range(WAYS_OF)
     ),
-    *(_together(v, k, k + 2, k + 5) for k, v in enumerate(_SEVERAL)),
+    *(_together(v, k, k + 2, k + 5) for k, v in enumerate(SEVERAL)),
 )
-_REST = (
+REST = (
     *_each("one number by value of yet another size", "numbers", 3 * WAYS_OF, WAYS_OF),
     *_each("one number by value that the kernel asks for", "numbers", 32, ASKS_FROM),
 )
 #: Integers that lead further than the program has memory for: a second kind, a first exception, a wider frame. What
 #: lies there is the same again and again, so that floats are moved beside them.
 _NOISE = Variant("noise", 1.0, 0.5)
-_LED = (
+LED = (
     *(
         _beside(one, _NOISE)
         for one in (
@@ -355,53 +351,8 @@ _LED = (
         for two in [_beside(Variant("one number by value of another size", kind="numbers", target=k), other)]
     ),
 )
-ROOMS = (*_LARGER, *_SEVERAL, *_LONGER, *_TWO_LARGER, *_LED, *_REST)
+ROOMS = (*LARGER, *SEVERAL, *LONGER, *TWO_LARGER, *LED, *REST)
 
 
-def in_order(rooms: Sequence[Variant], chance: random.Random) -> tuple[Variant, ...]:
-    """Which are learned first, where there is no time for all: one number larger, two conditions, several numbers, and
-    integers that lead further in turn, since each meets what the others do not; then what is mostly met already."""
-
-    def shuffled(*of: tuple[Variant, ...]) -> list[Variant]:
-        some = [v for v in rooms if any(v in group for group in of)]
-        return chance.sample(some, len(some))
-
-    first = (shuffled(_LARGER), shuffled(_TWO_LARGER), shuffled(_SEVERAL, _LONGER), shuffled(_LED))
-    turns = [v for turn in zip_longest(*first) for v in turn if v is not None]
-    return (*turns, *shuffled(_REST))
-
-
-#: The kinds that caught most exploits of all batches, by the records of `docs/benchmarks/exploits_*.json`, in two
-#: ranks: what is asked for caught 22 of 108, the others four to eight each.
-_CATCHES: dict[VariantKind, int] = {
-    "asked": 0,
-    "less": 1,
-    "nulls": 1,
-    "specials": 1,
-    "infinities": 1,
-    "voids": 1,
-    "full": 1,
-}
 #: Inputs that a lower precision holds exactly: what is off on them was not the precision.
 SHORTENED = Variant("of few bits, which a lower precision holds", 0.0, 1.0)
-
-
-def _first_what_catches(variants: Sequence[Variant], chance: random.Random) -> list[Variant]:
-    """In random order, but every other one of those that have caught most, as long as there are any: what comes first
-    is all where time or memory is short, and no kind is left out each time."""
-    mixed = chance.sample(list(variants), len(variants))
-    often = sorted((v for v in mixed if v.kind in _CATCHES), key=lambda v: _CATCHES[v.kind])
-    rest = [v for v in mixed if v.kind not in _CATCHES]
-    return [v for pair in zip_longest(often, rest) for v in pair if v is not None]
-
-
-def drawn(variants: Sequence[Variant], *, thorough: bool, shortened: bool) -> tuple[Variant, ...]:
-    """The sets of inputs of one visit, in random order: where results are large, the first ones have to do. Of what is
-    `shortened` a lower precision, where it is allowed, is told."""
-    chance = random.SystemRandom()
-    out: set[str] = set() if thorough else set(LATE)
-    for row in () if thorough else ALTERNATIVES:
-        there = [v.name for v in variants if v.name in row]
-        out |= set(there) - {chance.choice(there)} if there else set()
-    chosen = _first_what_catches([v for v in variants if v.name not in out], chance)
-    return (SHORTENED, *chosen) if shortened and variants else tuple(chosen)

@@ -15,14 +15,9 @@ namespace {
 
 // Where the baseline's repeats differ so many are made, but not of more results than that.
 constexpr int kNoisyRepeats = 12;
-constexpr std::size_t kManyResults = 4u << 20, kFewResults = 16384;
-// Where launches are slow or memory is large repeats and moved pairs are fewer, but not below these.
-constexpr int kFewestRepeats = 3, kFewestPairs = 2;
-// Who is out of bounds by less than so many times, and in no more than such a part of the results, is compared again
-// with bounds that so many pairs of moves were learned from: their estimate of what a result was summed from is then
-// less than a quarter of it in three of a million, where one pair's is in one of five.
-constexpr double kSlight = 4, kFewOf = 1e-4;
-constexpr int kMorePairs = 12;
+constexpr std::size_t kManyResults = 4u << 20;
+// Where launches are slow or memory is large repeats are fewer, but not below these.
+constexpr int kFewestRepeats = 3;
 // Above these, few input sets beside the program's own have to do, and fewer.
 constexpr std::size_t kLargeResult = 64u << 20, kHugeResult = 512u << 20;
 
@@ -136,67 +131,6 @@ int Oracle::repeats_of(const Case& own, int done) const {
     const bool noisy = std::any_of(own.expected.begin(), own.expected.end(),
                                    [](const Expected& e) { return !e.spread.empty() || e.unordered; });
     return done >= kFewestRepeats && noisy && floats() <= kManyResults ? std::max(asked, kNoisyRepeats) : asked;
-}
-
-int Oracle::moved_pairs(bool own) const {
-    // many results have many like them to learn from, of all sets of inputs together
-    const int wanted = own || floats() < kFewResults ? pairs_for(floats()) : 1;
-    const double share = 0.1 * budget_ / std::max(takes_, 1e-9);
-    return wanted <= kFewestPairs || share > 2.0 * wanted ? wanted : std::max(kFewestPairs, static_cast<int>(share / 2));
-}
-
-// How far results move when every input moves a little, up and down: see `rounding.h`.
-void Oracle::learn_rounding(Case& c) {
-    if (!inputs_.floats().empty() && floats() && job_.option("perturb") != 0) {
-        // on others what the kernel does not stand are they, whatever is asked of it there
-        if (c.variant.own()) stage("moved inputs");
-        move_inputs(c, 0, moved_pairs(c.variant.own()));
-    }
-    for (Expected& e : c.expected) settle(e, tolerance_);
-}
-
-// As many pairs of moves as bring those of a case from one number to another.
-void Oracle::move_inputs(Case& c, int from, int pairs) {
-    double move = 0;
-    up_.resize(stretches_.size());
-    for (const Area& area : inputs_.floats()) move = std::max(move, input_move(area.stretch.element));
-    for (const Stretch& s : stretches_)
-        if (is_floating(s.element)) move = std::max(move, input_move(s.element));
-    for (int i = from; i < pairs; ++i) {
-        const std::uint64_t seed = job_.seed + 7919u * static_cast<unsigned>(i);
-        run_moved(c, move, seed);
-        for (std::size_t k = 0; k < stretches_.size(); ++k) {
-            if (!is_floating(stretches_[k].element)) continue;
-            up_[k].resize(stretches_[k].held());
-            memory_.read(stretches_[k], up_[k].data());
-        }
-        run_moved(c, -move, seed);
-        for (std::size_t k = 0; k < stretches_.size(); ++k)
-            if (is_floating(stretches_[k].element)) add_moved(c.expected[k], up_[k].data(), read_now(k), move, pairs);
-    }
-    c.pairs = pairs;
-}
-
-bool Oracle::learns_more(const Case& of, const Outcome& first) {
-    Case& c = cases_[static_cast<std::size_t>(&of - cases_.data())];
-    const Difference& d = first.difference;
-    const bool slight = first.state == std::string("wrong") && d.wrong && !d.stray && !d.nan && !d.scale && !d.elsewhere && d.ratio < kSlight && static_cast<double>(d.wrong) < kFewOf * static_cast<double>(floats()) + 1;
-    if (!slight || !c.pairs || c.pairs >= kMorePairs || c.variant.odd()) return false;
-    memory_.unbind();
-    // whatever was written beyond what a launch's own start puts back
-    if (!recover()) return false;
-    for (Expected& e : c.expected) expect_pairs(e, c.pairs, kMorePairs);
-    move_inputs(c, c.pairs, kMorePairs);
-    for (Expected& e : c.expected) settle(e, tolerance_);
-    return true;
-}
-
-void Oracle::run_moved(const Case& c, double move, std::uint64_t seed) {
-    prepare(c);
-    inputs_.move(move, seed, c.variant);
-    // what moving changes is put back by the next restore
-    dirty_ = merged(dirty_, changed(initial_, memory_.checksums()));
-    run_once();
 }
 
 Sight Oracle::sight(const Case& c) const {

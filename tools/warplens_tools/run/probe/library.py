@@ -27,7 +27,7 @@ _FLAGS = ("-std=c++17", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-p
 _HOT = frozenset({"compare", "rounding"})
 #: What is compiled as one text: most of the compiler's time goes into the headers that these share.
 _TOGETHER = (
-    ("oracle", "written", "learn", "reference", "isolation", "grids", "verify"),
+    ("oracle", "written", "learn", "moves", "reference", "isolation", "grids", "verify"),
     ("inputs", "values", "passed", "rooms"),
     ("executables", "graph", "replay"),
     ("memory", "launch", "driver"),
