@@ -2,7 +2,9 @@
 """What the compilers made of a text for one test is there for the next that gives them the same: kept, as `kept` does.
 
 Nothing is assumed of what a command does: it is found by its words (the fence around it among them), the contents of
-the files they name, and the compilers' versions; it holds while what else it included is the same.
+the files they name, and the compilers' versions; it holds while what else it included is the same. The folder that a
+command works in, and the one above, may be others; what names any other folder that is gone after the test is not kept,
+so a test that wants its units found again puts them where `unit_file` says.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -32,6 +35,8 @@ _MARKER = re.compile(rb'^# \d+ "(/[^"]*)"', re.MULTILINE)
 #: What a version stands for, or what says nothing of the outcome.
 _SYSTEM = ("/usr/", "/opt/", "/lib", "/bin/", "/etc/", "/proc/", "/sys/", "/dev/", sys.prefix)
 _BINARY = b"\x7fELF"
+#: Where folders are made that nobody finds again.
+_PASSING = os.fsencode(tempfile.gettempdir()) + b"/"
 #: Stands for the folder that a command works in, and for the one above.
 _WORK, _ABOVE = "\x02work\x02", "\x02above\x02"
 
@@ -43,6 +48,11 @@ class _Made(msgspec.Struct, frozen=True):
     files: dict[str, bytes]
     #: Files it included, with their digests.
     included: dict[str, str]
+
+
+def unit_file(text: str) -> Path:
+    """A file with this text, at the same place in every test and run."""
+    return kept("unit.cu", digest_of(text), lambda out: out.write_text(text, "utf-8"))
 
 
 @contextlib.contextmanager
@@ -67,13 +77,17 @@ def _run_once(
     task.check()
     fresh: list[Completed] = []
 
+    asked = _asked(words, work, env or {}, given)
+    if _PASSING in asked:
+        return run(arguments, env=env, task=task, **given)
+
     def make(out: Path) -> None:
         before = {path: path.stat().st_mtime_ns for path in work.iterdir() if path.is_file()}
         fresh.append(run(arguments, env=env, task=task, **given))
         made = [p for p in work.iterdir() if p.is_file() and before.get(p) != p.stat().st_mtime_ns]
         out.write_bytes(zlib.compress(msgspec.msgpack.encode(_made(fresh[0], made, work)), 1))
 
-    file = kept("compiled", _key(words, work, env or {}, given), make)
+    file = kept("compiled", digest_of(asked), make)
     if fresh:
         return fresh[0]
     found = msgspec.msgpack.decode(zlib.decompress(file.read_bytes()), type=_Made)
@@ -82,27 +96,23 @@ def _run_once(
     for name, data in found.files.items():
         (work / name).write_bytes(_named(data, work))
     done = found.completed
-    said = (_named(text.encode(), work).decode() for text in (done.stdout, done.stderr))
-    return Completed(tuple(words), done.status, *said, done.seconds)
+    out, err = (_named(text.encode(), work).decode() for text in (done.stdout, done.stderr))
+    return Completed(tuple(words), done.status, out, err, done.seconds)
 
 
 def _is_compiler(word: str) -> bool:
     return word == "/bin/sh" or Path(word).name == "nvcc"
 
 
-def _key(words: Sequence[str], work: Path, env: Mapping[str, str], given: Mapping[str, Any]) -> str:
-    """Of all that is asked, but for who asks (the guard's parent) and where."""
+def _asked(words: Sequence[str], work: Path, env: Mapping[str, str], given: Mapping[str, Any]) -> bytes:
+    """All that is asked, but for who asks (the guard's parent) and where."""
     asked = [word for word in words if word != str(os.getpid())]
     files = dict.fromkeys(path for word in asked for path in _PATH.findall(word))
-    contents = [
-        _unnamed(Path(path).read_bytes(), work)
-        for path in files
-        if not path.startswith(_SYSTEM) and Path(path).is_file()
-    ]
+    contents = [Path(f).read_bytes() for f in files if not f.startswith(_SYSTEM) and Path(f).is_file()]
     variables = json.dumps([sorted(env.items()), str(given.get("cwd"))])
     compilers = [version_of(word) for word in asked if Path(word).name == "nvcc"]
     text = "\0".join([*asked, variables, *compilers, version_of("g++")])
-    return digest_of(_unnamed(text.encode(), work), *contents)
+    return b"\0".join(_unnamed(data, work) for data in (text.encode(), *contents))
 
 
 def _made(completed: Completed, files: Sequence[Path], work: Path) -> _Made:
@@ -114,9 +124,9 @@ def _made(completed: Completed, files: Sequence[Path], work: Path) -> _Made:
         for path in _MARKER.findall(text)
         if not path.startswith((*map(os.fsencode, _SYSTEM), os.fsencode(work.parent)))
     }
-    said = (_unnamed(text.encode(), work).decode() for text in (completed.stdout, completed.stderr))
+    out, err = (_unnamed(text.encode(), work).decode() for text in (completed.stdout, completed.stderr))
     return _Made(
-        Completed((), completed.status, *said, completed.seconds),
+        Completed((), completed.status, out, err, completed.seconds),
         {name: _unnamed(text, work) for name, text in data.items()},
         {path: _digest(path) for path in included if Path(path).is_file()},
     )

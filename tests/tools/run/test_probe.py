@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -54,13 +55,13 @@ class Parts:
     """
 
     #: The simulated kernels contract where they say so, not where the compiler likes.
-    OPTIONS = ("-std=c++17", "-ffp-contract=off", "-pthread")
+    OPTIONS = library.SHARING[:-1]
     #: What stands for the card touches every byte again and again; all else takes longer to compile than to run.
     HOT = frozenset({"fake_driver", "simulated"})
     STRICT = ("-Wall", "-Wextra", "-Werror")
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._folder, self._sharing = folder, threading.Lock()
         self._own = digest_of(*sorted(PROBE.glob("*.h")))
         self._all = digest_of(self._own, *sorted(CPP.glob("*.h")))
 
@@ -76,7 +77,12 @@ class Parts:
 
         own = library.units([source for source in sources if source.parent == PROBE])
         tests = [
-            ([*self.OPTIONS, "-O2" if source.stem in self.HOT else "-O1", f"-I{CPP}"], source)
+            (
+                [*self.OPTIONS, "-O2", f"-I{CPP}"]
+                if source.stem in self.HOT
+                else [*library.SHARING, f"-I{CPP}"],
+                source,
+            )
             for source in sources
             if source.parent != PROBE
         ]
@@ -99,8 +105,18 @@ class Parts:
     def object(self, command: Sequence[str], source: Path) -> Path:
         headers = self._all if source.parent == CPP else self._own
         rests_on = digest_of(version_of(command[0]), " ".join(command), headers, source)
-        build = [*command, *self.STRICT, "-c", str(source), "-o"]
+        shared = self._shared(command) if "-O1" in command else ()
+        build = [*command, *shared, *self.STRICT, "-c", str(source), "-o"]
         return kept(f"{source.stem}.o", rests_on, lambda out: subprocess.run([*build, str(out)], check=True))
+
+    def _shared(self, command: Sequence[str]) -> tuple[str, ...]:
+        """The options that use what most sources include, precompiled as the library does it."""
+        with self._sharing:
+            header = self._folder / "shared.h"
+            if not header.is_file():
+                toolkit = [word for word in command if word not in (f"-I{CPP}", f"-I{PROBE}")]
+                library.share_headers(toolkit, header, lambda words: subprocess.run(words, check=True))
+            return ("-include", str(header))
 
     def on_fake_driver(self, tests: Sequence[str], parts: Sequence[str]) -> Path:
         """A test program, the first of `tests`, of parts of the probe with a driver that is none."""
@@ -390,10 +406,14 @@ def test_the_library_builds_once(parts: Parts, tmp_path: Path, monkeypatch: pyte
 
     def compiling(command: Sequence[str], folder: Path, task: Task) -> None:
         """A source is compiled for the tests of its parts too."""
+        if "c++-header" in command:
+            return
         if "-c" not in command:
             real(command, folder, task)
             return
         *before, _, source, _, name = command
+        if "-include" in before:
+            del before[before.index("-include") :]
         shutil.copyfile(parts.object(before, Path(source)), folder / name)
 
     monkeypatch.setattr(library, "_compile", compiling)

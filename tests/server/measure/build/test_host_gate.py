@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.compiled import unit_file
 from tests.patience import PATIENCE
 from tests.server.measure.build.host_texts import ALLOWED, BASE, REFUSED, together
 
@@ -39,8 +40,7 @@ def opened(place: Path) -> tuple[HostSplit, HostGates]:
     toolchain = resolve_toolchain()
     if toolchain.find("nvcc") is None:
         pytest.skip("no nvcc")
-    unit = place / "unit.cu"
-    unit.write_text(BASE)
+    unit = unit_file(BASE)
     flags = flags_of(Workload(str(unit), str(unit)))
     split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=PATIENCE)
     return split, HostGates(split, BASE, place / "build", Fence(toolchain, flags, MeasureSettings()))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.compiled import unit_file
 from tests.patience import PATIENCE
 from tests.server.measure.build.host_texts import ALLOWED, BASE, BODY, MAIN, together
 
@@ -123,8 +124,7 @@ class Site:
     """One baseline, split and compiled once."""
 
     def __init__(self, folder: Path) -> None:
-        unit = folder / "unit.cu"
-        unit.write_text(TEXT)
+        unit = unit_file(TEXT)
         toolchain = resolve_toolchain()
         self.flags = flags_of(Workload(str(unit), str(unit)))
         self.folder = folder / "build"
@@ -198,8 +198,7 @@ def test_the_same_text_makes_the_same_object(site: Site) -> None:
 def test_device_functions_may_be_added_to_a_program_that_never_exits(tmp_path: Path) -> None:
     """The stubs that cudafe++ writes for them call `exit`, and nothing calls the stubs."""
     quiet = "__global__ void k(float* x) { *x = 1; }\nint main() { k<<<1, 1>>>(nullptr); }\n"
-    unit = tmp_path / "unit.cu"
-    unit.write_text(quiet)
+    unit = unit_file(quiet)
     toolchain = resolve_toolchain()
     if toolchain.find("nvcc") is None:
         pytest.skip("no nvcc")
@@ -236,9 +235,8 @@ def with_constants(declared: Iterable[str]) -> str:
 
 
 def test_declarations_of_several_constants_may_be_changed_joined_and_parted(tmp_path: Path) -> None:
-    unit = tmp_path / "unit.cu"
     baseline = with_constants([f"{FIRST}\n{SECOND}"] * len(OTHERWISE))
-    unit.write_text(baseline)
+    unit = unit_file(baseline)
     toolchain = resolve_toolchain()
     if toolchain.find("nvcc") is None:
         pytest.skip("no nvcc")

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.compiled import unit_file
 from tests.patience import PATIENCE
 from tests.standard import STANDARD
 
@@ -67,8 +68,7 @@ def test_the_host_gate_takes_a_rewritten_launch(of: Rewrite, tmp_path: Path) -> 
     before = SourceText(sample(of))
     model = parse(before, "k.cu")
     after = before.apply(list(of.apply(before, model, model.kernels[0], EVERYWHERE).edits))
-    unit, folder = tmp_path / "unit.cu", tmp_path / "build"
-    unit.write_text(before.text)
+    unit, folder = unit_file(before.text), tmp_path / "build"
     flags = flags_of(Workload(str(unit), str(unit), flags=STANDARD))
     split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=PATIENCE)
     gates = HostGates(split, before.text, folder, Fence(toolchain, flags, MeasureSettings()))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.kept import digest_of, kept
+from tests.compiled import unit_file
 from tests.standard import STANDARD
 
 from warplens.measure import judge as judge_room
@@ -159,13 +159,8 @@ def card(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Card:
     return card
 
 
-def source() -> Path:
-    """The program's file, at one place for all tests: what is compiled for one is compiled for all."""
-    return kept("k.cu", digest_of(CODE), lambda out: out.write_text(CODE))
-
-
 def judged(old: str, new: str, *, kernel: str = "scale", settings: MeasureSettings = SETTINGS) -> Verdict:
-    path = source()
+    path = unit_file(CODE)
     text = SourceText(CODE)
     start = CODE.index(old)
     edit = TextEdit(text.span(start, start + len(old)), new)
@@ -241,7 +236,7 @@ def test_a_sibling_out_of_reach_is_not_proven(card: Card) -> None:
 
 
 def test_every_shape_is_judged_at_the_confirmation_within_a_bound_that_is_named(card: Card) -> None:
-    path = source()
+    path = unit_file(CODE)
     settings = msgspec.structs.replace(SETTINGS, further_most=1)
     card.broken = {(SCALES[2], 16)}
     start = CODE.index("*= N")

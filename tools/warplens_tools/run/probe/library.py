@@ -32,6 +32,11 @@ _TOGETHER = (
     ("executables", "graph", "replay"),
     ("memory", "launch", "driver"),
 )
+#: What most of them include, compiled once for all that are compiled alike; any other compiler reads its text.
+_SHARED = (
+    *("algorithm", "cmath", "cstdint", "cstring", "functional", "map", "memory", "random", "stdexcept"),
+    *("string", "vector", "cuda.h"),
+)
 #: The C++ library inside is the probe's own and stays its own: in a program without one, as Python's, the symbols
 #: it exported would be mixed with those that the driver and CUPTI bring along.
 _EXPORTS = "{ global: InitializeInjection; local: *; };\n"
@@ -49,7 +54,26 @@ class Unit(NamedTuple):
     @property
     def flags(self) -> tuple[str, ...]:
         """How it is compiled."""
-        return (*_FLAGS, "-O2" if self.name in _HOT else "-O1")
+        return (*_FLAGS, "-O2") if self.name in _HOT else SHARING
+
+
+#: How is compiled what shares the headers of `share_headers`.
+SHARING = (*_FLAGS, "-O1")
+
+
+def share_headers(
+    command: Sequence[str], header: Path, compile_it: Callable[[Sequence[str]], object]
+) -> tuple[str, ...]:
+    """Precompile what most sources include, into `header` and a file beside it; the options that use it.
+
+    Args:
+        command: a compiler with `SHARING` and the folders of includes.
+        compile_it: runs a command.
+    """
+    lines = (f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n" for name in _SHARED)
+    header.write_text("".join(lines))
+    compile_it([*command, "-x", "c++-header", str(header), "-o", f"{header}.gch"])
+    return ("-include", str(header))
 
 
 def units(sources: Sequence[Path]) -> list[Unit]:
@@ -89,6 +113,7 @@ def probe_library(toolchain: Toolchain, *, task: Task = UNATTENDED) -> Path:
         *includes,
         *(word for unit in parts for word in (unit.name, *unit.flags)),
         *_LINK,
+        *_SHARED,
         _EXPORTS,
         tool_version(toolchain.require("cupti_headers")),
     )
@@ -153,10 +178,16 @@ def _cached(key: str, name: str, build: Callable[[Path], None]) -> Path:
 def _compile_all(
     compiler: str, includes: Sequence[str], parts: Sequence[Unit], folder: Path, task: Task
 ) -> list[str]:
+    sharing = [compiler, *SHARING, *includes]
+    shared = share_headers(sharing, folder / "shared.h", lambda command: _compile(command, folder, task))
+
     def one(unit: Unit) -> str:
         source, name = folder / f"{unit.name}.cpp", f"{unit.name}.o"
         source.write_text(unit.text)
-        _compile([compiler, *unit.flags, *includes, "-c", str(source), "-o", name], folder, task)
+        with_headers = shared if unit.flags == SHARING else ()
+        _compile(
+            [compiler, *unit.flags, *includes, *with_headers, "-c", str(source), "-o", name], folder, task
+        )
         return name
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
