@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import zlib
@@ -22,6 +23,7 @@ from typing import Any
 from unittest import mock
 
 import msgspec
+import pytest
 from tests.kept import digest_of, kept, version_of
 
 from warplens.measure.build import host_split
@@ -29,6 +31,7 @@ from warplens_tools.process.run import Completed, run
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.toolchain import compile as compile_room
 from warplens_tools.toolchain import link
+from warplens_tools.toolchain.locate import resolve_toolchain
 
 _PATH = re.compile(r"/[^\s\"',\]=:]+")
 _MARKER = re.compile(rb'^# \d+ "(/[^"]*)"', re.MULTILINE)
@@ -53,6 +56,21 @@ class _Made(msgspec.Struct, frozen=True):
 def unit_file(text: str) -> Path:
     """A file with this text, at the same place in every test and run."""
     return kept("unit.cu", digest_of(text), lambda out: out.write_text(text, "utf-8"))
+
+
+def nvcc_made(name: str, text: str, *options: str) -> Path:
+    """The file of this name, e.g. "k.ptx", that nvcc makes of a text with these options; skips where there is none."""
+    nvcc = resolve_toolchain().find("nvcc")
+    if nvcc is None:
+        pytest.skip("no nvcc")
+    source, path = unit_file(text), nvcc.path
+
+    def make(out: Path) -> None:
+        subprocess.run([path, *options, str(source), "-o", str(out)], check=True)
+
+    included = [Path(option) for option in options if Path(option).is_file()]
+    rests_on = digest_of(version_of(path), version_of("g++"), "\0".join(options), text, *included)
+    return kept(name, rests_on, make)
 
 
 @contextlib.contextmanager

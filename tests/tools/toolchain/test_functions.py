@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.compiled import nvcc_made
 
 from warplens_tools.errors import InputError
 from warplens_tools.toolchain.functions import Changes, changes
-from warplens_tools.toolchain.locate import resolve_toolchain
 
 CODE = """
 __device__ int table[4] = {1, 2, 3, 4};
@@ -40,22 +39,11 @@ SCALES = {"void scale<1>(float*)", "void scale<2>(float*)"}
 
 
 @pytest.fixture(scope="module", params=["whole", "relocatable"])
-def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    nvcc = resolve_toolchain().find("nvcc")
-    if nvcc is None:
-        pytest.skip("no nvcc")
-    folder = tmp_path_factory.mktemp("functions")
+def compiled(request: pytest.FixtureRequest) -> Compile:
     mode = [*BARE, *(["-rdc=true"] if request.param == "relocatable" else [])]
-    known: dict[str, bytes] = {}
 
     def compile_(text: str) -> bytes:
-        if text not in known:
-            source, cubin = folder / f"{len(known)}.cu", folder / f"{len(known)}.cubin"
-            source.write_text(text)
-            command = [nvcc.path, "-arch=sm_90", "-lineinfo", "-cubin", *mode, str(source), "-o", str(cubin)]
-            subprocess.run(command, check=True)
-            known[text] = cubin.read_bytes()
-        return known[text]
+        return nvcc_made("k.cubin", text, "-arch=sm_90", "-lineinfo", "-cubin", *mode).read_bytes()
 
     return compile_
 

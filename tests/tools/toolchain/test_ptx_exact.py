@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from tests.compiled import nvcc_made
 
-from warplens_tools.process.run import run
-from warplens_tools.toolchain.locate import resolve_toolchain
 from warplens_tools.toolchain.ptx_between import between_in, unseen
 from warplens_tools.toolchain.ptx_exact import exact_in, less_exact
 from warplens_tools.toolchain.ptx_sums import sums_in
@@ -60,21 +57,12 @@ BODIES = {
 
 
 @pytest.fixture(scope="module")
-def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def ptx() -> dict[str, str]:
     """What nvcc makes of each body, as the kernel of a unit of its own."""
-    nvcc = resolve_toolchain().find("nvcc")
-    if nvcc is None:
-        pytest.skip("no nvcc")
-    folder = tmp_path_factory.mktemp("exact")
     head = "__global__ void k(float* out, const float* x, const int* at, unsigned* count, int n) {"
-    names = {name: f"{number}.cu" for number, name in enumerate(BODIES)}
-    for name, file in names.items():
-        (folder / file).write_text(f"{head} {BODIES[name]} }}\n")
-    found = run(
-        [str(nvcc.path), "-ptx", "-lineinfo", "-arch=sm_90", *names.values()], timeout=300, cwd=folder
-    )
-    assert found.status == 0, found.stderr
-    return {name: (folder / Path(file).with_suffix(".ptx")).read_text() for name, file in names.items()}
+    options = ("-ptx", "-lineinfo", "-arch=sm_90")
+    texts = {name: f"{head} {body} }}\n" for name, body in BODIES.items()}
+    return {name: nvcc_made("k.ptx", text, *options).read_text() for name, text in texts.items()}
 
 
 def less(ptx: dict[str, str], was: str, now: str) -> str:

@@ -3,13 +3,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from tests.patience import PATIENCE
+from tests.compiled import nvcc_made
 
-from warplens_tools.process.run import run
-from warplens_tools.toolchain.locate import resolve_toolchain
 from warplens_tools.toolchain.ptx_rounds import rounds_in, rounds_unseen
 
 pytestmark = pytest.mark.compiler
@@ -32,24 +28,15 @@ HALF = "__half2float(__float2half(x))"
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    nvcc = resolve_toolchain().find("nvcc")
-    if nvcc is None:
-        pytest.skip("no nvcc")
-    folder: Path = tmp_path_factory.mktemp("rounds")
+def compiled() -> dict[str, str]:
     found = {}
     for name, held, also in (("as it is", "x", "x"), ("halves", HALF, "x"), ("elsewhere", "x", HALF)):
-        source, made = folder / "k.cu", folder / "k.ptx"
         macros = (
             f"#define {what}(y) [](float x) {{ return {of}; }}(y)\n"
             for what, of in (("HELD", held), ("ALSO", also))
         )
-        source.write_text("".join(macros) + KERNEL)
-        run(
-            [str(nvcc.path), "-arch=sm_90", "-std=c++17", "-ptx", str(source), "-o", str(made)],
-            timeout=PATIENCE,
-        )
-        found[name] = made.read_text()
+        text = "".join(macros) + KERNEL
+        found[name] = nvcc_made("k.ptx", text, "-arch=sm_90", "-std=c++17", "-ptx").read_text()
     return found
 
 

@@ -3,43 +3,26 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
-
 import pytest
+from tests.compiled import nvcc_made
 
-from warplens_tools.toolchain.locate import resolve_toolchain
 from warplens_tools.toolchain.ptx_state import reads_new_state
 
 PLAIN = "out[threadIdx.x + blockIdx.x * blockDim.x] = in[threadIdx.x] * gridDim.x;"
 
 
-def ptx(folder: Path, body: str, before: str = "") -> str:
-    nvcc = resolve_toolchain().find("nvcc")
-    if nvcc is None:
-        pytest.skip("no nvcc")
-    source = folder / "k.cu"
-    source.write_text(
+def ptx(body: str, before: str = "") -> str:
+    text = (
         f"#include <cstdio>\n#include <cassert>\n{before}\n"
         f"__global__ void k(float* out, const float* in) {{ {body} }}\n"
     )
     # without the headers of mathematics, which no kernel here calls: half of what a small unit takes
-    command = [
-        nvcc.path,
-        "-ptx",
-        "-arch=sm_90",
-        "-D__MATH_FUNCTIONS_H__",
-        "-o",
-        str(folder / "k.ptx"),
-        str(source),
-    ]
-    subprocess.run(command, check=True)
-    return (folder / "k.ptx").read_text()
+    return nvcc_made("k.ptx", text, "-ptx", "-arch=sm_90", "-D__MATH_FUNCTIONS_H__").read_text()
 
 
 @pytest.fixture(scope="module")
-def baseline(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return ptx(tmp_path_factory.mktemp("ptx"), PLAIN)
+def baseline() -> str:
+    return ptx(PLAIN)
 
 
 @pytest.mark.compiler
@@ -79,8 +62,8 @@ def baseline(tmp_path_factory: pytest.TempPathFactory) -> str:
         ("assert(in[0] > 0);", "assert, which stops the device"),
     ],
 )
-def test_what_is_read_anew_is_named(tmp_path: Path, baseline: str, body: str, said: str) -> None:
-    assert reads_new_state(baseline, ptx(tmp_path, body)) == said
+def test_what_is_read_anew_is_named(baseline: str, body: str, said: str) -> None:
+    assert reads_new_state(baseline, ptx(body)) == said
 
 
 SIBLING = "__global__ void sibling(long long* out) { out[0] = clock64(); }\n"
@@ -103,16 +86,16 @@ TABLE = READER + "__device__ long long (*const table[2])(int) = {read, read};\n"
         ),
     ],
 )
-def test_what_a_sibling_reads_the_kernel_may_not(tmp_path: Path, before: str, body: str, said: str) -> None:
-    baseline = ptx(tmp_path, PLAIN, SIBLING)
-    assert reads_new_state(baseline, ptx(tmp_path, body, before)) == said
+def test_what_a_sibling_reads_the_kernel_may_not(before: str, body: str, said: str) -> None:
+    baseline = ptx(PLAIN, SIBLING)
+    assert reads_new_state(baseline, ptx(body, before)) == said
 
 
 @pytest.mark.compiler
-def test_another_instantiation_may_what_the_first_did(tmp_path: Path) -> None:
+def test_another_instantiation_may_what_the_first_did() -> None:
     def kernel(size: int, body: str) -> str:
         template = f"template <int n> __global__ void t(float* out) {{ {body} }}\n"
-        return ptx(tmp_path, PLAIN, f"{template}template __global__ void t<{size}>(float*);\n")
+        return ptx(PLAIN, f"{template}template __global__ void t<{size}>(float*);\n")
 
     prints = kernel(1, 'printf("%d", n);')
     assert reads_new_state(prints, kernel(2, 'printf("%d", n);')) == ""
@@ -120,8 +103,8 @@ def test_another_instantiation_may_what_the_first_did(tmp_path: Path) -> None:
 
 
 @pytest.mark.compiler
-def test_what_the_baseline_reads_the_candidate_may(tmp_path: Path) -> None:
-    prints = ptx(tmp_path, 'printf("%f %lld", in[0], clock64());')
-    assert reads_new_state(prints, ptx(tmp_path, 'printf("%f", in[1]); out[0] = clock64();')) == ""
+def test_what_the_baseline_reads_the_candidate_may() -> None:
+    prints = ptx('printf("%f %lld", in[0], clock64());')
+    assert reads_new_state(prints, ptx('printf("%f", in[1]); out[0] = clock64();')) == ""
     timer = 'unsigned long long v; asm("mov.u64 %0, %%globaltimer;" : "=l"(v)); out[0] = v;'
-    assert reads_new_state(prints, ptx(tmp_path, timer)) == "the special register %globaltimer"
+    assert reads_new_state(prints, ptx(timer)) == "the special register %globaltimer"

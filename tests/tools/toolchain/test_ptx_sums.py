@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.patience import PATIENCE
+from tests.compiled import nvcc_made
 
-from warplens_tools.process.run import run
-from warplens_tools.toolchain.locate import resolve_toolchain
 from warplens_tools.toolchain.ptx_sums import coarser, sums_in
 
 pytestmark = pytest.mark.compiler
@@ -29,12 +27,8 @@ BODIES = {
 
 
 @pytest.fixture(scope="module")
-def sums(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, frozenset[str]]]:
+def sums() -> dict[str, dict[str, frozenset[str]]]:
     """What kernels add up in, by the type that they are written in."""
-    nvcc = resolve_toolchain().find("nvcc")
-    if nvcc is None:
-        pytest.skip("no nvcc")
-    folder = tmp_path_factory.mktemp("sums")
     found: dict[str, dict[str, frozenset[str]]] = {}
     for kind in ("double", "float", "__nv_bfloat16"):
         text = f"#include <cuda_bf16.h>\nusing ACC = {kind};\n"
@@ -46,13 +40,9 @@ def sums(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, frozen
             guard = "#ifdef CALLED\n" if name == "called" else "#ifndef CALLED\n"
             text += guard + f"__global__ void {name}(const float* x, const float* y, double* out, int n) "
             text += f"{{{body}}}\n#endif\n"
-        (folder / "unit.cu").write_text(text)
         found[kind] = {}
-        for options in ([], ["-DCALLED"]):
-            command = [nvcc.path, "-ptx", "-arch=sm_90", "-o", "unit.ptx", "unit.cu", *options]
-            done = run(command, timeout=PATIENCE, cwd=folder)
-            assert done.status == 0, done.stderr
-            found[kind] |= sums_in((folder / "unit.ptx").read_text())
+        for options in ((), ("-DCALLED",)):
+            found[kind] |= sums_in(nvcc_made("k.ptx", text, "-ptx", "-arch=sm_90", *options).read_text())
     return found
 
 

@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import pytest
-from tests.patience import PATIENCE
+from tests.compiled import nvcc_made
 
 from warplens.measure.build.wide import means_wide
-from warplens_tools.process.run import run
 from warplens_tools.text import SourceText
-from warplens_tools.toolchain.locate import resolve_toolchain
 from warplens_tools.toolchain.ptx_widths import narrowed, widths_in
 
 pytestmark = pytest.mark.compiler
@@ -115,12 +112,7 @@ WIDE |= {"border": "size_t", "modulo": "size_t", "groups": "size_t"}
 
 
 @pytest.fixture(scope="module")
-def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    toolchain = resolve_toolchain()
-    nvcc = toolchain.find("nvcc")
-    if nvcc is None:
-        pytest.skip("no nvcc")
-    folder: Path = tmp_path_factory.mktemp("widths")
+def ptx() -> dict[str, str]:
     found = {}
     for name, size in (("wide", ""), ("narrow", "int")):
         bodies = [
@@ -134,14 +126,8 @@ def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             f" size_t n) {{ {body.replace('IT', '(' + both[name == 'narrow'] + ')')} }}"
             for kernel, (*both, body) in REST.items()
         ]
-        source = folder / f"{name}.cu"
-        source.write_text("using Long = long long;\n" + "\n".join(bodies))
-        made = folder / f"{name}.ptx"
-        run(
-            [str(nvcc.path), "-arch=sm_90", "-std=c++17", "-ptx", str(source), "-o", str(made)],
-            timeout=PATIENCE,
-        )
-        found[name] = made.read_text()
+        text = "using Long = long long;\n" + "\n".join(bodies)
+        found[name] = nvcc_made("k.ptx", text, "-arch=sm_90", "-std=c++17", "-ptx").read_text()
     return found
 
 
