@@ -6,7 +6,7 @@
 
 namespace {
 
-std::vector<std::string> log;
+std::vector<std::string> logged;
 
 fake::Node& node_of(CUgraphNode handle) { return *reinterpret_cast<fake::Node*>(handle); }
 fake::Graph& graph_of(CUgraph handle) { return *reinterpret_cast<fake::Graph*>(handle); }
@@ -53,8 +53,8 @@ CUresult memset_noted(const std::string& kind, CUdeviceptr to, std::size_t pitch
 
 namespace fake {
 
-std::vector<std::string> done() { return std::exchange(log, {}); }
-void note(const std::string& what) { log.push_back(what); }
+std::vector<std::string> done() { return std::exchange(logged, {}); }
+void note(const std::string& what) { logged.push_back(what); }
 
 }  // namespace fake
 
