@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from warplens_tools.cuda.parse import parse
@@ -106,6 +108,11 @@ def test_what_never_ran_is_named_where_it_stands() -> None:
 
 def test_a_kernel_that_is_written_anew_keeps_what_it_asks_for() -> None:
     assert _seen(ANEW, NOTHING) == Unseen(left=(3, 4, 5, 14))
+
+
+def test_a_parameter_may_have_another_name() -> None:
+    renamed = re.sub(r"\bturns\b", "steps", re.sub(r"\bn\b", "rows_there", ANEW))
+    assert _seen(renamed, NOTHING) == Unseen(left=(3, 4, 5, 14))
 
 
 def test_what_ran_may_be_changed_as_one_likes() -> None:

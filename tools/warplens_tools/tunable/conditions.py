@@ -68,14 +68,13 @@ class DeviceCode:
         name = kernel.rsplit("::", 1)[-1]
         kernels = [f for f in functions_named(self.tree, name) if f.is_kernel]
         names = {c for f in kernels for c in called_names(self.tree, self.tree.code_of(f.body))}
-        #: What the kernel is given: under the same names in another version, or loaded from by others.
-        self.parameters = frozenset(
-            self.tree.code_of(n)
+        #: What the kernel is given, by name, with its place: another version may call it otherwise.
+        self.parameters = {
+            self.tree.code_of(n): place
             for f in kernels
-            for node in walk(f.declarator)
-            if node.type == "parameter_declaration"
+            for place, node in enumerate(n for n in walk(f.declarator) if n.type == "parameter_declaration")
             for n in _declared(node)
-        )
+        }
         self.functions: list[Function] = [
             f
             for f in functions_of(self.tree)
@@ -108,7 +107,12 @@ class DeviceCode:
 
     def shape(self, node: Node) -> str:
         """A node's text whatever its white space, comments and local names are."""
-        return " ".join("$" if word in self.locals else word for word in self.words(node))
+        return " ".join(self._anonymous(word) for word in self.words(node))
+
+    def _anonymous(self, word: str) -> str:
+        if word in self.locals:
+            return "$"
+        return f"#{self.parameters[word]}" if word in self.parameters else word
 
     @cached_property
     def text(self) -> str:
@@ -213,7 +217,8 @@ def has_counterpart(atom: Node, before: DeviceCode, after: DeviceCode, among: li
     words = set(before.words(atom))
     names = {w for w in words if re.match(r"[A-Za-z_]", w)} - _COMMON - _WORDS
     outside = names - before.locals
-    kept = outside - before.parameters or outside
+    called = {place: name for name, place in after.parameters.items()}
+    kept = outside - before.parameters.keys() or {called.get(before.parameters[w], w) for w in outside}
     numbers, near = _compared_with(atom, before)
     shared = names & after.locals if not kept else set[str]()
     if not kept and not shared and not numbers:
