@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from warplens.measure.build.unit import Unit
 from warplens_tools.evidence import CompiledKernel
+from warplens_tools.toolchain.ptx_asks import asked
 from warplens_tools.toolchain.ptx_vectors import accesses_of, axes_of
 from warplens_tools.toolchain.symbols import unit_free_name
 from warplens_tools.tunable.left_open import open_axes, placed
@@ -19,6 +20,8 @@ def why_not_general(before: File, after: File, baseline: Unit, unit: Unit) -> st
         if known is None:
             continue
         if why := _planes(before, after, baseline, unit, (known, kernel)):
+            return why
+        if why := _ignored(baseline, unit, (known, kernel)):
             return why
         if why := _aligned(before, baseline, unit, (known, kernel)):
             return why
@@ -38,6 +41,19 @@ def _planes(
     axis = min(lost)
     name = pair[0].qualified_name
     return f"{name} has as many blocks along {axis} as a run wants, and the edit does not ask for blockIdx.{axis}"
+
+
+def _ignored(baseline: Unit, unit: Unit, pair: tuple[CompiledKernel, CompiledKernel]) -> str:
+    """An input that the edit never reads: whatever lies there, its results are the same."""
+    between = baseline.between.get(unit_free_name(pair[0].mangled))
+    if between is None:
+        return ""
+    inputs = {int(base) for base in (between.read | between.cached) - between.written}
+    old, new = (asked(side.ptx, one.mangled).unread for side, one in zip((baseline, unit), pair, strict=True))
+    for index in sorted(inputs & set(new) - set(old)):
+        where = f"parameter {index + 1} of {pair[0].qualified_name}"
+        return f"the edit never reads what lies behind {where}, the kernel does"
+    return ""
 
 
 def _aligned(before: File, baseline: Unit, unit: Unit, pair: tuple[CompiledKernel, CompiledKernel]) -> str:

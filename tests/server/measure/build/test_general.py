@@ -8,6 +8,7 @@ import pytest
 from warplens.measure.build.general import why_not_general
 from warplens_tools.cuda.parse import parse
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.ptx_between import between_in
 from warplens_tools.toolchain.ptx_vectors import accesses_of, axes_of
 from warplens_tools.tunable.left_open import any_block, open_axes, placed
 from warplens_tools.tunable.source import File
@@ -39,6 +40,11 @@ PTX = """
 }
 """
 VECTORS = PTX.replace("ld.global.f32 	%f1,", "ld.global.v4.f32 	{%f1, %f2, %f3, %f4},")
+
+
+UNREAD = PTX.replace("	ld.global.f32 	%f1, [%rd1];\n", "").replace(
+    "	ld.param.u64 	%rd1, [_Z1kPKfPfi_param_0];\n", ""
+)
 
 
 def _file(text: str) -> File:
@@ -74,6 +80,7 @@ class _Unit:
     def __init__(self, ptx: str) -> None:
         self.ptx, self.evidence = ptx, self
         self.kernels = (_Kernel(),)
+        self.between = between_in(ptx)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +90,17 @@ class _Unit:
         (VECTORS, "16 bytes at once behind parameter 1 of k, the kernel 4"),
         (VECTORS.replace("mov.u32", "and.b64 	%rd9, %rd1, 15;\n	mov.u32"), ""),
         (PTX.replace("%ctaid.z", "%tid.z"), "does not ask for blockIdx.z"),
+        (UNREAD, "never reads what lies behind parameter 1 of k"),
     ],
 )
 def test_planes_and_places_that_a_run_chooses(ptx: str, why: str) -> None:
     file = _file(KERNEL + HOST)
     said = why_not_general(file, file, _Unit(PTX), _Unit(ptx))  # type: ignore[arg-type]
     assert why in said and bool(said) == bool(why)
+
+
+def test_what_the_kernel_writes_as_well_or_does_not_read_either_may_be_left_alone() -> None:
+    file = _file(KERNEL + HOST)
+    written = PTX.replace("ret;", "").replace("st.global", "st.global.f32 	[%rd1], %f1;\n	st.global")
+    for before, after in ((UNREAD, UNREAD), (UNREAD, PTX), (written, UNREAD)):
+        assert not why_not_general(file, file, _Unit(before), _Unit(after))  # type: ignore[arg-type]
