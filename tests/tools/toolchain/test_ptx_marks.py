@@ -17,6 +17,11 @@ PTX = """.version 8.8
 .address_size 64
 	.file	1 "/a/sum.cu"
 	.file	2 "/usr/include/other.h"
+.extern .func  (.param .b32 func_retval0) vprintf
+(
+	.param .b64 vprintf_param_0
+)
+;
 .visible .entry sum(
 	.param .u64 sum_param_0,
 	.param .u32 sum_param_1

@@ -16,6 +16,8 @@ _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)(.*)$")
 _BRANCH = re.compile(r"^\s*(@!?%\w+\s+)?(?:bra(?:\.uni)?|brx\.idx(?:\.uni)?)\s+(?:%\w+\s*,\s*)?([\w$]+)\s*;")
 _ENDS = re.compile(r"^\s*(@!?%\w+\s+)?(?:ret|exit|trap)(?:\.uni)?\s*;")
 _TARGETS = re.compile(r"^\s*([\w$]+):\s*\.branchtargets\s+([^;]+);", re.MULTILINE)
+#: Of more blocks no loops are looked for: who dominates whom takes their square in time and memory.
+_MOST_BLOCKS = 1500
 _CODE = re.compile(r"^\s*(?:@!?%\w+\s+)?[a-z]")
 _COMMENT = re.compile(r"//.*")
 
@@ -84,6 +86,8 @@ def blocks_of(body: str, files: Mapping[str, str]) -> list[Block]:
 def loops_of(blocks: Sequence[Block]) -> list[tuple[int, int, int]]:
     """The branches back to a block that every way there leads through: the branching block, the head, and the number of
     instructions from head to branch."""
+    if len(blocks) > _MOST_BLOCKS:
+        return []
     place = {label: number for number, block in enumerate(blocks) for label in block.labels}
     after = [
         [

@@ -22,7 +22,7 @@ _REGISTERS = """\t.reg .pred %wlp<2>;
 \t.reg .b16 %wls<3>;
 \t.reg .b64 %wld<2>;
 """
-_FUNCTION = re.compile(r"^[^\n]*(?:\.entry|\.func)\b[^;{]*?(?:\n[^;{]*?)*\{", re.MULTILINE)
+_FUNCTION = re.compile(r"^[^\n]*(?:\.entry|\.func)\b[^;{]*\{", re.MULTILINE)
 _NAME = re.compile(r"\.entry\s+([\w$]+)")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]+)"', re.MULTILINE)
 _SETP = re.compile(
