@@ -81,7 +81,7 @@ class Coming:
             # A test that is not known keeps none away.
             come = [v for v in warp if all(t.holds(v) is not False for t in tests)]
             if come:
-                return [tuple(v[name] for name in _NAMES) for v in come]
+                return [(v[_NAMES[0]], v[_NAMES[1]], v[_NAMES[2]]) for v in come]
         return self.first[:1] if any(_chooses(t, found) for t in tests) else self.first
 
 

@@ -39,7 +39,8 @@ def _one_sided(flow: Flow, loop: Loop, at: int) -> set[int]:
     if any(s not in loop.blocks for s in sides):
         return set()
     reached = [_reached(flow, loop, s) for s in sides]
-    return set().union(*reached) - set.intersection(*reached)
+    first, *others = reached
+    return first.union(*others) - first.intersection(*others)
 
 
 def _reached(flow: Flow, loop: Loop, start: int) -> set[int]:

@@ -123,6 +123,7 @@ class AccessReader:
             return None
         loops = tuple(self.forms.loop(n) for n in loops_around(node))
         tests = self.guards.tests(node)
+        who = self.guards.comers(tests)
         return ArrayAccess(
             name=pointer.name,
             space=pointer.space,
@@ -137,9 +138,9 @@ class AccessReader:
             conditional=self._conditional(node),
             # What it costs that few come shows in loops alone.
             few=bool(loops) and self.guards.are_few(tests),
-            one=self.guards.is_one(tests),
-            come=self.guards.of_lanes(tests),
-            by_data=bool(self.guards.data(tests)),
+            one=who.one,
+            come=who.come,
+            by_data=who.by_data,
             atomic=atomic,
             member=member,
             declared=pointer.declared,

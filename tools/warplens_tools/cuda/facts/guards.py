@@ -58,6 +58,14 @@ class Test(msgspec.Struct, frozen=True):
     holds: bool
 
 
+class Comers(msgspec.Struct, frozen=True):
+    """Who comes to a place: one thread of a group, those whose indices meet `come`, those that data lets."""
+
+    one: bool
+    come: tuple[Comparison, ...]
+    by_data: bool
+
+
 class Guards:
     """The conditions of one kernel's places. `varying` are the names that differ between lanes."""
 
@@ -66,6 +74,7 @@ class Guards:
         self.body = forms.kernel.function.body
         self._exits: dict[int, list[tuple[int, Node]]] = {}
         self._few: dict[tuple[tuple[int, bool], ...], bool] = {}
+        self._comers: dict[tuple[tuple[int, bool], ...], Comers] = {}
 
     def are_few(self, tests: Sequence[Test]) -> bool:
         """Whether they let through few threads of each block, or those of one block alone."""
@@ -80,9 +89,13 @@ class Guards:
         known = [(c, t.holds) for t in tests if (c := self._over_threads(t)) is not None]
         return bool(known) and _few_of(known, self._block)
 
-    def is_one(self, tests: Sequence[Test]) -> bool:
-        """Whether they let through one thread of a group, which a number names."""
-        return any(self._names_one(test) and not self._asks_for_blocks(test) for test in tests)
+    def comers(self, tests: Sequence[Test]) -> Comers:
+        """Who meets all tests."""
+        key = tuple((t.node.id, t.holds) for t in tests)
+        if key not in self._comers:
+            one = any(self._names_one(test) and not self._asks_for_blocks(test) for test in tests)
+            self._comers[key] = Comers(one, self._of_lanes(tests), bool(self.data(tests)))
+        return self._comers[key]
 
     def _asks_for_blocks(self, test: Test) -> bool:
         """Whether a condition that can be worked out is not about threads: `blockIdx.z == 0` lets all of a block
@@ -90,7 +103,7 @@ class Guards:
         found = read_condition(self.forms.kernel, self.forms, test.node)
         return found is not None and not any(s.kind == "thread" for s in found.symbols)
 
-    def of_lanes(self, tests: Sequence[Test]) -> tuple[Comparison, ...]:
+    def _of_lanes(self, tests: Sequence[Test]) -> tuple[Comparison, ...]:
         """Those that hang on the thread's index and can be worked out, as they must hold."""
         read = (read_comparison(self.forms, t.node, holds=t.holds) for t in tests)
         return tuple(c for c in read if c is not None and any(s.kind == "thread" for s in c.symbols))
