@@ -32,6 +32,9 @@ from warplens_tools.rewrite.common.style import Style, indented
 #: Code of an iteration up to which it is unrolled, so that no element is moved from register to register.
 _SHORT = 120
 _MEMORY = frozenset({"subscript_expression", "pointer_expression", "call_expression"})
+_NAMES_TYPES = frozenset(
+    {"alias_declaration", "type_definition", "using_declaration", "static_assert_declaration"}
+)
 _PURE = frozenset({"min", "max", "static_cast<int>", "static_cast<size_t>", "int", "size_t"})
 
 Statement = Node | str
@@ -73,7 +76,7 @@ class SideBySide:
             if isinstance(node, Node) and self._is_axis(node):
                 lines += self._beside_axis(node)
                 continue
-            if isinstance(node, Node) and self._is_uniform(node):
+            if isinstance(node, Node) and (node.type in _NAMES_TYPES or self._is_uniform(node)):
                 lines.append(self.style.code(self.view.written(node)))
                 continue
             nest = node.type == "for_statement" and self._is_nest(node) if isinstance(node, Node) else False
