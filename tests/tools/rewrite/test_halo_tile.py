@@ -122,6 +122,9 @@ REFUSED = {
     "what it writes": LAUNCHED.replace("dst[", "src["),
     "a block that is not known": LAUNCHED.replace("16, 16", "w, 1"),
     "no launch": BLUR,
+    "elements under different conditions": LAUNCHED.replace(
+        "sum += src", "if (x > 2) sum += src[sy * w + sx]; else sum += src"
+    ),
 }
 
 

@@ -198,6 +198,9 @@ class _Writer:
         total = size
         for threads, (low, high) in zip(self.threads, self.ranges, strict=True):
             total *= (threads or 0) + high - low
+        work = self.outputs.work
+        if len({tuple(conditions_of(self.view, work, a.node)[1]) for a in self.window}) > 1:
+            raise Refused("elements of a window are read under different conditions")
         if places < _LEAST_PLACES:
             raise Refused("the window is too small to be worth a tile")
         if not 0 < total <= _STATIC_BYTES:
