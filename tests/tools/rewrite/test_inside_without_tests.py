@@ -6,6 +6,8 @@ from __future__ import annotations
 import pytest
 from tests.tools.rewrite.on_host import holds, program, rewritten
 
+from warplens_tools.rewrite.base import in_a_divided_plane, in_a_plane
+
 PLANE = """
 template <int R> __device__ float weight(int i) { return 1.0f / (1 + R + i); }
 __global__ void window(const float* in, float* out, int width, int height, int radius) {
@@ -64,9 +66,7 @@ def test_what_is_inside_is_not_tested(slug: str, name: str) -> None:
     assert rewritten("inside-without-tests", after)[0].refused
 
 
-@pytest.mark.compiler
-def test_one_number_is_divided_before() -> None:
-    code = """
+DIVIDED = """
 __global__ void depthwise(const float* in, const float* w, float* out, int planes, int height, int width) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= planes * height * width) return;
@@ -82,12 +82,22 @@ __global__ void depthwise(const float* in, const float* w, float* out, int plane
   out[i] = sum;
 }
 """
+
+
+@pytest.mark.compiler
+def test_one_number_is_divided_before() -> None:
     main = (
         "  int h = atoi(argv[1]), w = atoi(argv[2]); Device<float> a(3 * h * w), k(27, 5), b(3 * h * w, 2);\n"
         "  depthwise<<<(3 * h * w + 63) / 64, 64>>>(a, k, b, 3, h, w); b.show();"
     )
-    after = holds("march-inside", program(code, main), (19, 37), (3, 2), (1, 1))
+    after = holds("march-inside", program(DIVIDED, main), (19, 37), (3, 2), (1, 1))
     assert "if (inside)" in after and "kOutputs" in after
+
+
+def test_outputs_that_one_number_is_divided_into_lie_in_a_plane() -> None:
+    assert in_a_divided_plane(DIVIDED) == 1.0 > in_a_plane(DIVIDED)
+    without = DIVIDED.replace("i % width", "3").replace("i / width", "2")
+    assert in_a_divided_plane(without) == in_a_plane(without)
 
 
 CHANGES = {

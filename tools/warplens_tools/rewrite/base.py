@@ -169,6 +169,15 @@ def in_a_plane(code: str) -> float:
     return 0.6 if _LINES.search(code) or slides(code) < 1.0 else 0.2
 
 
+def in_a_divided_plane(code: str) -> float:
+    """The same where a number that is divided into the indices is numbered along axes first: outputs that walk windows
+    lie in a plane then.
+    """
+    number = _NUMBER.search(code)
+    divided = number is not None and re.search(rf"\b{number[1]}\b\s*[/%]", code[number.end() :])
+    return 1.0 if divided and _COUNTER.search(code) else in_a_plane(code)
+
+
 def _nests(code: str) -> int:
     """How many loops follow each other, those inside others not counted."""
     depths, depth = list[int](), 0

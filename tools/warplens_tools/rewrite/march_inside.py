@@ -57,7 +57,7 @@ from __future__ import annotations
 
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite import index_into_axes, inside_without_tests, march_outputs
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, in_a_plane
+from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, in_a_divided_plane
 from warplens_tools.rewrite.common.chains import Chain
 from warplens_tools.text import SourceText
 
@@ -84,7 +84,7 @@ REWRITE = Rewrite(
     title=_TITLE,
     apply=_apply,
     answers=("low-ilp", "missing-cache-reuse", "elements-read-again"),
-    likely=in_a_plane,
+    likely=in_a_divided_plane,
     chance=0.45,
     gain=1.9,
     ranges={"kOutputs": (2, 4, 8)},
