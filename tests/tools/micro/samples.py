@@ -470,6 +470,12 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             "for (int e = first[i] + threadIdx.x % 32; e < first[i + 1]; e += 32) s += a[e]; o[i] = s; }",
             finds=False,
         ),
+        Sample(
+            "an array of its own",
+            kernel("int own[4] = {i}; float s = 0; for (int j = 0; j < sizeof(own) / sizeof(own[0]); ++j) s += own[j]; "
+                   "o[i] = s;"),
+            finds=False,
+        ),
         Sample("a grid's stride", kernel("for (int j = i; j < n; j += gridDim.x * 256) o[j] = a[j];"), finds=False),
         Sample("as long for all", kernel("float s = 0; for (int j = 0; j < n; ++j) s += a[j]; o[i] = s;"), finds=False),
     ),

@@ -140,7 +140,7 @@ class _Reader:
 def _joined(kinds: list[Hangs]) -> Hangs:
     for kind in ("remainder", "unknown", "quotient"):
         if kind in kinds:
-            return kind  # type: ignore[return-value]
+            return kind
     return "neither"
 
 

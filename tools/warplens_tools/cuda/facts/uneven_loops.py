@@ -25,6 +25,8 @@ _TOGETHER = re.compile(
 )
 #: Waiting for others is no work of one's own.
 _WAITS = re.compile(r"\batomic[A-Z]|\bvolatile\b|__threadfence")
+_SIZE = re.compile(r"\bsizeof\s*\([^()]*\)")
+_ELEMENT = re.compile(r"\b([A-Za-z_]\w*)(?:(?:\.|->)\w+)*\s*\[")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _MEMBER = re.compile(r"(?:\.|->)\s*[A-Za-z_]\w*")
 _STEPPED = re.compile(r"(?:\+\+|--)\s*([A-Za-z_]\w*)|\b([A-Za-z_]\w*)\s*(?:\+\+|--|[-+]=(?!=))")
@@ -49,18 +51,19 @@ def uneven_loops(tree: SourceTree, kernel: Kernel) -> tuple[UnevenLoop, ...]:
     code = expanded.tree.code_of(expanded.function.body)
     if not re.search(r"\b(?:for|while)\b", code) or _TOGETHER.search(code):
         return ()
-    found = sorted(_found(expanded, names_in(expanded, kernel)), key=lambda u: u.span)
+    own = frozenset(a.name for a in kernel.arrays if a.space == "local")
+    found = sorted(_found(expanded, names_in(expanded, kernel), own), key=lambda u: u.span)
     return tuple(u for u in found if not any(o is not u and o.span.contains(u.span) for o in found))
 
 
-def _found(expanded: KernelTree, names: BodyNames) -> Iterator[UnevenLoop]:
+def _found(expanded: KernelTree, names: BodyNames, own: frozenset[str]) -> Iterator[UnevenLoop]:
     tree = expanded.tree
     for node in walk(expanded.function.body):
         condition = node.child_by_field_name("condition") if node.type in LOOPS else None
         body = node.child_by_field_name("body")
         if condition is None or body is None or _WAITS.search(tree.code_of(node)):
             continue
-        ended = _by_length(tree, condition, body, names)
+        ended = _by_length(tree, condition, body, names, own)
         if ended is None:
             ended = _by_data(tree, node, condition, body, names)
         if ended is not None:
@@ -69,13 +72,14 @@ def _found(expanded: KernelTree, names: BodyNames) -> Iterator[UnevenLoop]:
 
 
 def _by_length(
-    tree: SourceTree, condition: Node, body: Node, names: BodyNames
+    tree: SourceTree, condition: Node, body: Node, names: BodyNames, own: frozenset[str]
 ) -> tuple[Node, Literal["length", "data"]] | None:
-    """A bound that each lane has loaded, and that the loop leaves alone."""
-    used = _words(tree.code_of(condition))
+    """A bound that each lane has loaded, and that the loop leaves alone; `own` are the thread's own arrays."""
+    code = _SIZE.sub("0", tree.code_of(condition))
+    used = _words(code)
     changed = _changed(tree.code_of(body))
     bounds = (used & names.data) - changed - _stepped(tree, condition)
-    loads = "[" in tree.code_of(condition) and bool(used & names.lanes)
+    loads = bool(set(_ELEMENT.findall(code)) - own) and bool(used & names.lanes)
     return (condition, "length") if bounds or loads else None
 
 
