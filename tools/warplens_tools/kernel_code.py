@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Self
 
 import msgspec
@@ -27,6 +28,8 @@ from warplens_tools.text import SourceText, Span
 LONG_NS = 20_000.0
 #: Accesses of one kernel that are judged: more is generated code, and takes seconds.
 MAX_ACCESSES = 4_000
+#: A template's argument as a demangled name or a launch has it: "4", "(int)4", "4u".
+_INTEGER = re.compile(r"(?:\([\w\s]+\)\s*)?(-?\d+)[uUlL]*")
 _LOOPS = "[(for_statement) (while_statement) (do_statement) (for_range_loop)] @loop"
 
 
@@ -125,6 +128,12 @@ class KernelCode(msgspec.Struct, frozen=True, dict=True, eq=False):
         given = launched.pop() if len(launched) == 1 else ()
         # A class template's parameters come first, and its arguments stand with the class.
         return dict(zip(names[-len(given) :], given, strict=False)) if given else {}
+
+    @property
+    def template_numbers(self) -> dict[str, int]:
+        """The integers among `template_arguments`."""
+        found = ((name, _INTEGER.fullmatch(given.strip())) for name, given in self.template_arguments.items())
+        return {name: int(number[1]) for name, number in found if number is not None}
 
     def arguments_of(self, compiled: CompiledKernel) -> dict[str, str]:
         """Argument of every template parameter in an instantiation, as its demangled name has it."""

@@ -190,7 +190,8 @@ class _Lanes:
     """Evaluates index forms for the lanes of a warp."""
 
     def __init__(self, code: KernelCode) -> None:
-        self.limits, self.known = code.gpu.limits, code.arguments | code.launches.grid
+        self.limits = code.gpu.limits
+        self.known = code.arguments | code.launches.grid | code.template_numbers
         known = code.launches.lanes(self.limits.warp_size)
         self.block, self.block_known = known or code.launches.assumed_lanes(_THREADS), known is not None
         self.fetched = max(1, code.gpu.costs.fetch_bytes // SECTOR_BYTES)
