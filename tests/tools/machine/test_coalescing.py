@@ -29,6 +29,13 @@ def first(body: str, block: str = "256", width: str = "w") -> WarpAccess:
     return next(w for w in view_of(body, block, width).warp_accesses if not w.access.writes)
 
 
+def test_a_templates_integers_are_known_as_its_only_launch_has_them() -> None:
+    text = "template <int kItems> __global__ void k(float *o) { o[threadIdx.x * kItems] = 0.0f; }\n"
+    (view,) = views(text + "void f(float *o) { k<2><<<64, 256>>>(o); }\n")
+    assert view.template_numbers == {"kItems": 2}
+    assert [w.sectors for w in view.warp_accesses] == [8]
+
+
 @pytest.mark.parametrize(
     ("body", "sectors", "least", "lines", "rest"),
     [

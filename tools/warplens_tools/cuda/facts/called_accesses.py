@@ -24,7 +24,7 @@ from warplens_tools.text import Span
 
 #: How deep calls are followed, and how many are.
 _DEEPEST, _MOST = 3, 24
-#: What declares a pointer, and what goes through one.
+#: What declares a pointer.
 _POINTS = re.compile(r"[*\[]")
 _NAME = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=.*)?\Z", re.DOTALL)
 
@@ -117,7 +117,7 @@ class _Walker:
             return None
         listed = found[0].declarator.child_by_field_name("parameters")
         takes_pointers = listed is not None and bool(_POINTS.search(self.tree.code_of(listed)))
-        return found[0] if takes_pointers and _POINTS.search(self.tree.code_of(found[0].body)) else None
+        return found[0] if takes_pointers else None
 
 
 def _parameters(tree: SourceTree, function: Function) -> list[str]:
