@@ -47,6 +47,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from warplens_tools.collect import metrics as names
+from warplens_tools.cuda.facts.searches import searches
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.machine.gain import bound_ratio
@@ -225,6 +226,8 @@ class MissingCacheReuse(MicroTool):
         line = sass.hottest_line(alike)
         if line is None or 2 * len(alike) <= len(loads) or sass.table.is_toolkit(sass.instructions[alike[0]]):
             return
+        if any(s.span.contains_line(line) for s in searches(self.view.tree, self.view.kernel)):
+            return  # Which half a lane goes on with is its own, though predicates alone tell.
         size = sum(access_bytes(sass.instructions[i]) for i in alike)
         yield self.finding(
             line,
