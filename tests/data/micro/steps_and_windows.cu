@@ -71,11 +71,48 @@ __global__ void farthest_by_shuffles(float *__restrict__ out, const float *__res
     if (threadIdx.x == 0) out[blockIdx.x] = top;
 }
 
+// Three barriers a band, with a thread alone between them.
+__global__ void banded(float *__restrict__ out, const float *__restrict__ in, int bands)
+{
+    __shared__ float before[256], score[256];
+    __shared__ int place;
+    before[threadIdx.x] = 0.0f;
+    for (int band = 0; band < bands; ++band) {  // expect: barriers-per-step
+        if (threadIdx.x == 0) place = band % 7;
+        __syncthreads();
+        float sum = in[band * 256 + threadIdx.x];  // hint: unoverlapped-copy
+        for (int k = 0; k < 256; ++k) sum = fmaf(before[(threadIdx.x + k) % 256], 0.5f, sum * sum - place);
+        score[threadIdx.x] = sum;
+        __syncthreads();
+        before[threadIdx.x] = score[threadIdx.x];
+        __syncthreads();
+    }
+    out[blockIdx.x * 256 + threadIdx.x] = before[threadIdx.x];
+}
+
+// Two buffers in turn, and every thread knows the place.
+__global__ void banded_in_turn(float *__restrict__ out, const float *__restrict__ in, int bands)
+{
+    __shared__ float score[2][256];
+    score[0][threadIdx.x] = 0.0f;
+    __syncthreads();
+    for (int band = 0; band < bands; ++band) {
+        float sum = in[band * 256 + threadIdx.x];  // hint: unoverlapped-copy
+        for (int k = 0; k < 256; ++k)
+            sum = fmaf(score[band % 2][(threadIdx.x + k) % 256], 0.5f, sum * sum - band % 7);
+        score[(band + 1) % 2][threadIdx.x] = sum;
+        __syncthreads();
+    }
+    out[blockIdx.x * 256 + threadIdx.x] = score[bands % 2][threadIdx.x];
+}
+
 void run(float *out, float *paths, const float *in, int n, int width, int height)
 {
     blurred<<<dim3(width / 32, height / 8), dim3(32, 8)>>>(out, in, width, height, n);
     blurred_by_tile<<<dim3(width / 32, height / 8), dim3(32, 8)>>>(out, in, width, height);
     for (int k = 0; k < n; ++k) relaxed<<<dim3(n / 256, n), 256>>>(paths, n, k);  // expect: pass-per-step
+    banded<<<1056, 256>>>(out, in, n);
+    banded_in_turn<<<1056, 256>>>(out, in, n);
     farthest<<<1056, 256>>>(out, in, n);
     farthest_by_shuffles<<<1056, 256>>>(out, in, n);
 }

@@ -536,6 +536,25 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         ),
         Sample("its own", kernel("float s = 0; for (int c = 0; c < 4; ++c) s += a[4 * i + c]; o[i] = s;"), finds=False),
     ),
+    "barriers-per-step": (
+        Sample(
+            "three a step, one thread between",
+            kernel(
+                "__shared__ float s[256], t[256]; __shared__ int at; for (int j = 0; j < n; ++j) { "
+                "if (threadIdx.x == 0) at = j * 2; __syncthreads(); s[threadIdx.x] = a[at + i]; __syncthreads(); "
+                "t[threadIdx.x] = s[255 - threadIdx.x]; __syncthreads(); o[i] += t[255 - threadIdx.x]; }"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a tile's two",
+            kernel(
+                "__shared__ float s[256]; for (int j = 0; j < n; ++j) { s[threadIdx.x] = a[j * 256 + i]; "
+                "__syncthreads(); for (int k = 0; k < 256; ++k) o[i] += s[k]; __syncthreads(); }"
+            ),
+            finds=False,
+        ),
+    ),
     "partial-warps": (
         Sample("33 threads", kernel("o[i] = a[i];", launch="k<<<64, 33>>>(a, o, n);"), finds=True),
         Sample("64 threads", kernel("o[i] = a[i];", launch="k<<<64, 64>>>(a, o, n);"), finds=False),
