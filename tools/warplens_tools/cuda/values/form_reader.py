@@ -26,7 +26,7 @@ from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, constants_o
 from warplens_tools.cuda.values.cooperative_groups import builtin_path, rank_or_size
 from warplens_tools.cuda.values.forms import Form, Symbol
 from warplens_tools.cuda.values.kernel_tree import KernelTree
-from warplens_tools.cuda.values.last_set import last_set
+from warplens_tools.cuda.values.last_set import assigned
 from warplens_tools.cuda.values.loop_headers import (
     Loop,
     compared_with,
@@ -34,6 +34,7 @@ from warplens_tools.cuda.values.loop_headers import (
     initialised,
     is_initializer,
     iterations,
+    step_of,
     stepping_loop,
 )
 from warplens_tools.cuda.values.writes import changes, is_set_once
@@ -241,19 +242,7 @@ class FormReader:
 
     def _assigned(self, node: Node, binding: Binding) -> Form | None:
         """What a variable that is set several times is at `node`, where one assignment or none decides it."""
-        written = self.tree.masked.code[binding.declaration[0] : binding.start].decode("ascii")
-        declared = integer_type(written)
-        found = last_set(self.tree, binding, node.start_byte)
-        if found is None or (declared is not None and declared.is_narrow):
-            return None
-        if found.assignment is None:
-            return self._initial(binding)
-        operator = found.assignment.child_by_field_name("operator")
-        value = self.traced(found.assignment.child_by_field_name("right"))
-        if operator is None or value is None or operator.type == "=":
-            return value
-        before = self.traced(found.assignment.child_by_field_name("left"))
-        return forms.combine(operator.type.removesuffix("="), before, value) if before is not None else None
+        return assigned(self.tree, binding, node.start_byte, self.traced, self._initial)
 
     def _initial(self, binding: Binding) -> Form | None:
         if self._is_passed(binding):
@@ -338,7 +327,7 @@ class FormReader:
         return self._loops[key]
 
     def _read_stepped(self, node: Node, binding: Binding, update: Node | None) -> Loop:
-        step, known = self._step(update, binding.name)
+        step, known = step_of(self.tree, update, binding.name, self.form)
         loop = Loop(self.tree.span(node), node.start_byte, variable=binding.name)
         if not known or step is None or binding.value is None:
             return loop
@@ -363,7 +352,7 @@ class FormReader:
         if node.type != "for_statement":
             return plain
         name = self.tree.code_of(variable)
-        step, known = self._step(node.child_by_field_name("update"), name)
+        step, known = step_of(self.tree, node.child_by_field_name("update"), name, self.form)
         if not known:
             return msgspec.structs.replace(plain, variable=name)
         comparison, bound = compared_with(self.tree, node.child_by_field_name("condition"), name)
@@ -389,31 +378,6 @@ class FormReader:
                 if binding is not None and found is not None and found[0].start_byte == node.start_byte:
                     return self.loop(node, binding, found[1])
         return None
-
-    def _step(self, update: Node | None, name: str) -> tuple[Form | None, bool]:
-        """What the update adds, and whether the update is understood at all."""
-        if update is None:
-            return None, False
-        code = self.tree.code_of(update).strip()
-        if code in (f"++{name}", f"{name}++", f"--{name}", f"{name}--"):
-            return forms.number(1 if "++" in code else -1), True
-        left, right = update.child_by_field_name("left"), update.child_by_field_name("right")
-        operator = update.child_by_field_name("operator")
-        if left is None or right is None or operator is None or self.tree.code_of(left) != name:
-            return None, False
-        if operator.type in ("+=", "-="):
-            value = self.form(right)
-            uniform = value is not None and not any(s.kind in ("thread", "loop") for s in value.symbols)
-            if value is None or not uniform:
-                return None, False
-            return (value if operator.type == "+=" else forms.subtract(forms.ZERO, value)), True
-        constant = self.form(right)
-        scales = (
-            operator.type in ("*=", "/=", "<<=", ">>=")
-            and constant is not None
-            and constant.value is not None
-        )
-        return None, scales
 
 
 _CALLS = {"min": "min", "max": "max", "umin": "min", "umax": "max", "__mul24": "*", "__umul24": "*"}

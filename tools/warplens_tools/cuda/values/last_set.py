@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree
+from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values.bindings import Binding
+from warplens_tools.cuda.values.forms import Form, combine
 from warplens_tools.cuda.values.writes import changes
 
 #: Statements that are run past before a place; a longer list is generated code.
@@ -28,6 +31,29 @@ def last_set(tree: SourceTree, binding: Binding, at: int) -> LastSet | None:
     something in a loop, a branch or a call may have changed it since."""
     key = ("last set", binding.name, binding.declaration, at)
     return tree.remembered(key, lambda: _last_set(tree, binding, at))
+
+
+def assigned(
+    tree: SourceTree,
+    binding: Binding,
+    at: int,
+    traced: Callable[[Node | None], Form | None],
+    initial: Callable[[Binding], Form | None],
+) -> Form | None:
+    """The form of what an integer variable is at offset `at`, where one assignment, or none, decides it; `initial` is
+    that of what it was declared with or passed."""
+    declared = integer_type(tree.masked.code[binding.declaration[0] : binding.start].decode("ascii"))
+    found = last_set(tree, binding, at)
+    if found is None or (declared is not None and declared.is_narrow):
+        return None
+    if found.assignment is None:
+        return initial(binding)
+    operator = found.assignment.child_by_field_name("operator")
+    value = traced(found.assignment.child_by_field_name("right"))
+    if operator is None or value is None or operator.type == "=":
+        return value
+    before = traced(found.assignment.child_by_field_name("left"))
+    return combine(operator.type.removesuffix("="), before, value) if before is not None else None
 
 
 def _last_set(tree: SourceTree, binding: Binding, at: int) -> LastSet | None:

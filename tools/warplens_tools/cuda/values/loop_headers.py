@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 from tree_sitter import Node
@@ -15,7 +15,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.lexical import name_before
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.bindings import Binding
-from warplens_tools.cuda.values.forms import Form
+from warplens_tools.cuda.values.forms import ZERO, Form, number, subtract
 from warplens_tools.cuda.values.writes import changes
 from warplens_tools.text import Span
 
@@ -173,3 +173,29 @@ def compared_with(tree: SourceTree, condition: Node | None, name: str) -> tuple[
     if tree.code_of(right) == name:
         return _FLIPPED[operator.type], left
     return "", None
+
+
+def step_of(
+    tree: SourceTree, update: Node | None, name: str, form: Callable[[Node | None], Form | None]
+) -> tuple[Form | None, bool]:
+    """What the update adds, and whether the update is understood at all."""
+    if update is None:
+        return None, False
+    code = tree.code_of(update).strip()
+    if code in (f"++{name}", f"{name}++", f"--{name}", f"{name}--"):
+        return number(1 if "++" in code else -1), True
+    left, right = update.child_by_field_name("left"), update.child_by_field_name("right")
+    operator = update.child_by_field_name("operator")
+    if left is None or right is None or operator is None or tree.code_of(left) != name:
+        return None, False
+    if operator.type in ("+=", "-="):
+        value = form(right)
+        uniform = value is not None and not any(s.kind in ("thread", "loop") for s in value.symbols)
+        if value is None or not uniform:
+            return None, False
+        return (value if operator.type == "+=" else subtract(ZERO, value)), True
+    constant = form(right)
+    scales = (
+        operator.type in ("*=", "/=", "<<=", ">>=") and constant is not None and constant.value is not None
+    )
+    return None, scales

@@ -107,22 +107,19 @@ class PointerReader:
             return None
         if binding.kind == "array":
             return self._of_file(binding)
-        return self._local(binding) if self._is_kept(binding) else self._advanced_local(node, binding)
+        kept = binding.kind != "pointer" or self.reader.set_once(binding)
+        return self._local(binding) if kept else self._advanced_local(node, binding)
 
     def _from_caller(self, node: Node, binding: Binding, handed: Pointer) -> Pointer:
         """A parameter of a called function: the caller's pointer, as far on as the function has advanced it."""
         offset = self._advanced(handed.traced, self._offset(node, binding))
         return msgspec.structs.replace(handed, traced=offset)
 
-    def _is_kept(self, binding: Binding) -> bool:
-        return binding.kind != "pointer" or self.reader.set_once(binding)
-
     def _advanced_local(self, node: Node, binding: Binding) -> Pointer | None:
         """A local pointer that is advanced, at the place where it stands."""
         found = self._local(binding)
-        return (
-            msgspec.structs.replace(found, traced=self._offset(node, binding)) if found is not None else None
-        )
+        offset = self._offset(node, binding)
+        return msgspec.structs.replace(found, traced=offset) if found is not None else None
 
     def _offset(self, node: Node, binding: Binding) -> Form | None:
         """Where a pointer is at `node`, from its array's start: as it was declared or passed, or advanced since by
