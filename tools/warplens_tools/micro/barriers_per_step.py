@@ -32,8 +32,8 @@ for (int band = 0; band < bands; ++band) {
 **Evidence.** The barriers of the block in a loop of the kernel, those of loops within it left out, and branches between
 them that single threads take.
 
-**Threshold.** Three barriers an iteration, in kernels of which barrier-tree and barrier-heavy have nothing to say. It
-is information: how long the sections are is not weighed.
+**Threshold.** Three barriers an iteration, in kernels of which barrier-tree, barrier-heavy and excess-barriers have
+nothing to say. It is information: how long the sections are is not weighed.
 
 **References.** CUDA C++ Programming Guide, "Synchronization Functions".
 """
@@ -47,6 +47,7 @@ from warplens_tools.cuda.facts.looped_barriers import looped_barriers
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.barrier_heavy import BarrierHeavy
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.excess_barriers import ExcessBarriers
 
 #: Barriers of an iteration from which they are told.
 MANY = 3
@@ -69,7 +70,8 @@ class BarriersPerStep(MicroTool):
         found = [x for x in loops if len(x.barriers) >= MANY]
         if not found or barrier_trees(self.view.tree, self.view.kernel):
             return
-        if any(True for _ in BarrierHeavy(self.view).check()):
+        others = (BarrierHeavy, ExcessBarriers)
+        if any(True for tool in others for _ in tool(self.view).check()):
             return
         worst = max(found, key=lambda x: len(x.barriers))
         alone = (
