@@ -572,6 +572,14 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=True,
         ),
         Sample(
+            "one for all in shared memory",
+            leaders(
+                "__shared__ float s[256]; s[threadIdx.x] = a[i]; __syncthreads(); "
+                "if (threadIdx.x == 0) for (int j = 0; j < 256; ++j) o[blockIdx.x] += s[j];"
+            ),
+            finds=True,
+        ),
+        Sample(
             "a few partial sums",
             leaders("if (threadIdx.x == 0) for (int j = 0; j < 8; ++j) o[i] += a[j];"),
             finds=False,

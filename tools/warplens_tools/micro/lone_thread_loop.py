@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """lone-thread-loop
 
-**What.** A loop over global memory stands in a branch that one thread of a block takes, or hardly more.
+**What.** A loop over global or shared memory stands in a branch that one thread of a block takes, or hardly more.
 
 **Why it costs.** The other threads wait for it, or hold their registers and shared memory until it is done; its loads
 come one lane at a time, a sector for each.
@@ -20,14 +20,13 @@ for (int k = threadIdx.x; k < n; k += blockDim.x) sum += x[blockIdx.x * n + k];
 sum = reduce_block(sum);                   // shuffles, then one barrier
 ```
 
-**Evidence.** The conditions around the loop, worked out for every thread of a block; the loop's accesses of global
-memory.
+**Evidence.** The conditions around the loop, worked out for every thread of a block; the loop's accesses of memory.
 
 **Threshold.** At most an eighth of a block of two warps or more; loops of fewer than 32 iterations are left alone.
 Information where nothing says how long the loop is: a warning needs a count, or a loop from a constant to a
 parameter, for what starts or ends at a value worked out in the kernel is most often the few elements that a wide
-loop leaves over. Information too where one thread adds up a part of each of the block's after a loop of theirs whose
-length nothing says.
+loop leaves over. Information too where it reads shared memory alone, and where one thread adds up a part of each of
+the block's after a loop of theirs whose length nothing says.
 
 **References.** CUDA C++ Best Practices Guide, "Branching and Divergence"; Harris, "Optimizing Parallel Reduction in
 CUDA"."""
@@ -45,6 +44,7 @@ from warplens_tools.text import Span
 
 #: Iterations from which a loop is worth sharing out: a warp's.
 LONG = 32
+_SEEN = frozenset({"global", "shared"})
 _VOTES = re.compile(r"\b__(?:any|all|ballot)(?:_sync)?\s*\(")
 
 
@@ -67,8 +67,8 @@ class LoneThreadLoop(MicroTool):
         for loop, condition in guarded_loops(self.view.tree, self.view.kernel, self.view.dim3):
             inside = [
                 a
-                for a in self.view.global_accesses
-                if a.reads and any(around.span == loop for around in a.loops)
+                for a in self.view.accesses
+                if a.reads and a.space in _SEEN and any(around.span == loop for around in a.loops)
             ]
             around = [x for a in inside for x in a.loops if x.span == loop]
             if not inside or any(x.trips is not None and x.trips < LONG for x in around):
@@ -77,7 +77,9 @@ class LoneThreadLoop(MicroTool):
                 continue  # A warp that votes on what other blocks have written waits for them.
             said = self.view.said(condition).strip()
             trips = next((x.trips for x in around if x.trips is not None), None)
-            long = (trips is not None or any(_is_whole(x) for x in around)) and not self._adds_up(trips, loop)
+            known = trips is not None or any(_is_whole(x) for x in around)
+            in_global = any(a.space == "global" for a in inside)
+            long = known and in_global and not self._adds_up(trips, loop)
             most = float(min(threads, trips or self.gpu.limits.warp_size))
             yield self.finding(
                 self.view.line_span(loop.line),
