@@ -25,7 +25,7 @@ __global__ void multiply(float *out, const float *values, const int *start, cons
     if (row >= rows) return;
     float sum = 0.0f;
     for (int i = start[row]; i < start[row + 1]; ++i)
-        sum += values[i] * in[columns[i]];  // told: per-thread-chunks warning
+        sum += values[i] * in[columns[i]];  // told: per-thread-chunks information
     out[row] = sum;
 }
 
@@ -49,7 +49,7 @@ __global__ void bounds(float *low, const float *points, int count)
             least[t * 3 + 1] = fminf(least[t * 3 + 1], least[(t + s) * 3 + 1]);
             least[t * 3 + 2] = fminf(least[t * 3 + 2], least[(t + s) * 3 + 2]);
         }
-        __syncthreads();  // told: barrier-heavy warning
+        __syncthreads();  // told: barrier-heavy information
     }
     if (t < 3) low[blockIdx.x * 3 + t] = least[t];
 }

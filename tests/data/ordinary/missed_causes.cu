@@ -162,7 +162,7 @@ __global__ void moving_sum(float *out, const float *in, int taps, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     float sum = 0.0f;
-    for (int t = 0; t < taps; ++t) sum += __ldg(&in[i + t]);  // told: missing-cache-reuse warning
+    for (int t = 0; t < taps; ++t) sum += __ldg(&in[i + t]);  // told: missing-cache-reuse information
     out[i] = sum;
 }
 
