@@ -28,7 +28,7 @@ WRONG = {
     ),
     "a place left of the row": ("left = floorf(at)", "left = truncf(at)"),
     "a bond": ("bonds.scale[entry >> 30]", "bonds.scale[0]"),
-    "another kind": ("table[kinds[i]]", "table[0]"),
+    "another kind": ("table[kinds[i]]", "table[kinds[i] > 3]"),
 }
 HONEST = (
     _COUNT,
