@@ -84,11 +84,12 @@ def test_a_kernel_in_a_string_is_optimised_where_it_stands(script: Path) -> None
     apply_result(result)
     after = script.read_text()
     assert after.startswith(before[: before.index("shapes")]) and after.endswith(
-        before[before.index("if (i < n)") :]
+        before[before.index('"""\nscale') :]
     )
     (string,) = embedded(SourceText(after), script)
+    assert "// überall\n__global__" in string.text.text
     numbers = re.findall(r"#define BLOCK (\d+)|#pragma unroll (\d+)", string.text.text)
-    assert numbers != [("256", ""), ("", "1")] and len(numbers) == 2
+    assert numbers and numbers != [("256", ""), ("", "1")]
     assert ast.parse(after)
 
 

@@ -65,6 +65,17 @@ CASES: dict[str, dict[str, Any]] = {
     "int n = 300; plain<<<ceil(n / (float)kBlock), kBlock>>>(a, n);": {"grid_value": (2, 1, 1)},
     "int n = 300; plain<<<ceil(n / kBlock), kBlock>>>(a, n);": {"grid_value": (1, 1, 1)},
     "int n = 300; dim3 grid((n - 1) / 256.0 + 1); plain<<<grid, kBlock>>>(a, n);": {"grid_value": (2, 1, 1)},
+    "int n = 300; dim3 block(64, 4), grid((n + block.x - 1) / block.x, n / block.y); plain<<<grid, block>>>(a, n);": {
+        "grid_value": (5, 75, 1),
+        "block_value": (64, 4, 1),
+    },
+    # as unsigned ints, in which it wraps
+    "int n = 3; dim3 block(64), grid((n - block.x) / block.x); plain<<<grid, block>>>(a, n);": {
+        "grid_value": (None, 1, 1)
+    },
+    "int n = 300; dim3 block(n, side()); dim3 grid(n / block.x, n / block.y); plain<<<grid, block>>>(a, n);": {
+        "grid_value": (1, None, 1)
+    },
     "int n; n = 64; plain<<<n, 32>>>(a, n); other(&n);": {"grid_value": (64, 1, 1)},
     "int n = 4; other(&n); plain<<<n, 32>>>(a, n);": {"grid_value": (None, 1, 1)},
     "dim3 g(3); for (int i = 0; i < m; ++i) { g = dim3(5, 2); plain<<<g, 8>>>(a, 1); }": {

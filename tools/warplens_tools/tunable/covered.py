@@ -73,10 +73,10 @@ class Walked:
         return tuple(dict.fromkeys(found))
 
     def _covers(self, tree: SourceTree, body: Node, names: frozenset[str], depth: int) -> bool:
-        rests = _resting(tree, body, names)
+        rests, own = _resting(tree, body, names), _own_arrays(tree, body)
         if not rests:
             return False
-        return any(_names(tree, end) & rests for end in _ends(body)) or any(
+        return any(_names(tree, end, own) & rests for end in _ends(body)) or any(
             self._call_covers(tree, call, rests, depth)
             for call in walk(body)
             if call.type == "call_expression"
@@ -104,23 +104,41 @@ def _parameters(tree: SourceTree, function: Function) -> list[str]:
     return [(_NAME.findall(text.partition("=")[0]) or [""])[-1] for text in texts]
 
 
-def _names(tree: SourceTree, node: Node) -> set[str]:
-    """The names in an expression, but for those that an array is indexed by, and members."""
-    if node.type in ("subscript_expression", "pointer_expression", "string_literal"):
+def _names(tree: SourceTree, node: Node, own: frozenset[str] = frozenset()) -> set[str]:
+    """The names in an expression, but for those that an array is indexed by, arrays but for these, and members."""
+    if node.type == "subscript_expression":
+        array = node.child_by_field_name("argument")
+        return {tree.code_of(array)} & own if array is not None else set()
+    if node.type in ("pointer_expression", "string_literal"):
         return set()
     if node.type == "field_expression":
         argument = node.child_by_field_name("argument")
-        return _names(tree, argument) if argument is not None else set()
+        return _names(tree, argument, own) if argument is not None else set()
     if node.type == "identifier":
         return {tree.code_of(node)}
-    return (
-        set().union(*(_names(tree, child) for child in node.named_children)) if node.named_children else set()
-    )
+    return set[str]().union(*(_names(tree, child, own) for child in node.named_children))
+
+
+def _own_arrays(tree: SourceTree, body: Node) -> frozenset[str]:
+    """A thread's own arrays: what they hold was set by the thread, not loaded."""
+    found = set[str]()
+    for node in walk(body):
+        name = node.child_by_field_name("declarator") if node.type == "array_declarator" else None
+        declaration = _declaration_of(node) if name is not None and name.type == "identifier" else None
+        if name is not None and declaration is not None and "__shared__" not in tree.code_of(declaration):
+            found.add(tree.code_of(name))
+    return frozenset(found)
+
+
+def _declaration_of(node: Node) -> Node | None:
+    while node.parent is not None and node.type != "declaration":
+        node = node.parent
+    return node if node.type == "declaration" else None
 
 
 def _resting(tree: SourceTree, body: Node, names: frozenset[str]) -> frozenset[str]:
     """The names that rest on these."""
-    set_to = list(_set_to(tree, body))
+    set_to = list(_set_to(tree, body, _own_arrays(tree, body)))
     rests, grown = set(names), True
     while grown:
         more = {name for name, of in set_to if of & rests} - rests
@@ -128,7 +146,7 @@ def _resting(tree: SourceTree, body: Node, names: frozenset[str]) -> frozenset[s
     return frozenset(rests)
 
 
-def _set_to(tree: SourceTree, body: Node) -> Iterator[tuple[str, set[str]]]:
+def _set_to(tree: SourceTree, body: Node, own: frozenset[str]) -> Iterator[tuple[str, set[str]]]:
     for node in walk(body):
         if node.type == "init_declarator":
             name, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
@@ -138,8 +156,8 @@ def _set_to(tree: SourceTree, body: Node) -> Iterator[tuple[str, set[str]]]:
             continue
         while name is not None and name.type in ("pointer_declarator", "reference_declarator"):
             name = name.child_by_field_name("declarator") or next(iter(name.named_children), None)
-        if name is not None and value is not None and name.type == "identifier":
-            yield tree.code_of(name), _names(tree, value)
+        if name is not None and value is not None and name.type in ("identifier", "subscript_expression"):
+            yield from ((one, _names(tree, value, own)) for one in _names(tree, name, own))
 
 
 def _ends(body: Node) -> Iterator[Node]:

@@ -31,7 +31,7 @@ _Value = int | Fraction
 _TOKEN = re.compile(
     r"\s*(?:(?P<real>(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?)[fFlL]?(?![\w.])"
     r"|(?P<number>0[xX][\da-fA-F']+|0[bB][01']+|\d[\d']*)(?P<suffix>[uUlLzZ]*)(?![\w.])"
-    r"|(?P<name>(?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)"
+    r"|(?P<name>(?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*(?:\.[xyz]\b)?)"
     r"|(?P<operator><<|>>|<=|>=|==|!=|&&|\|\||[-+*/%<>=!~&|^?:(),]))"
 )
 _BINARY = {
@@ -48,8 +48,8 @@ class _NotConstantError(Exception):
 def evaluate(text: str, lookup: Lookup, call: Call | None = None, *, real: bool = False) -> int | None:
     """The integer that `text` denotes, or None; with `real`, a floating value counts as what converting it leaves.
 
-    `lookup` gives the value of a name, `call` that of a function or macro call. Casts, `sizeof` of built-in
-    types, `std::min`/`std::max`, `ceil`/`floor` and every integer operator of C are understood.
+    `lookup` gives the value of a name and of an extent (`block.x`), `call` that of a function or macro call. Casts,
+    `sizeof` of built-in types, `std::min`/`std::max`, `ceil`/`floor` and every integer operator of C are understood.
     """
     value = _evaluated(text, lookup, call)
     return value if isinstance(value, int) else math.trunc(value) if real and value is not None else None
@@ -105,7 +105,9 @@ def _tokens(text: str) -> _Tokens:
     suffixes = "".join(token.suffix for token in tokens)
     sized = any(token.text == "sizeof" for token in tokens)
     wide = sized or bool({"l", "z"} & set(suffixes)) or any(known.bytes == 8 for known in types)
-    unsigned = sized or bool({"u", "z"} & set(suffixes)) or not all(known.signed for known in types)
+    # an extent of a `dim3` is an unsigned int
+    extent = any(token.kind == "name" and "." in token.text for token in tokens)
+    unsigned = sized or extent or bool({"u", "z"} & set(suffixes)) or not all(known.signed for known in types)
     return _Tokens(tuple(tokens), wide, not unsigned)
 
 

@@ -153,6 +153,9 @@ class Constants:
             return self.numbers[name]
         if name.startswith("sizeof "):
             return layouts_of(self.tree).bytes(name.removeprefix("sizeof "))
+        if "." in name:
+            base, _, axis = name.partition(".")
+            return self._dim3_name(base, at, depth)["xyz".index(axis)]
         if "::" in name:
             return self._qualified(name, at, depth)
         if self.is_bound(name, at):
