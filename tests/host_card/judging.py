@@ -12,7 +12,7 @@ from tests.host_card.toolkit import environment
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.visits import VisitResult, Visits
-from warplens.measure.session import Turn
+from warplens.measure.turn import Turn
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.service.edited import edits_between
 from warplens_tools.errors import MissingToolError

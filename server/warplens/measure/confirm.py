@@ -29,11 +29,13 @@ from warplens.measure.fresh import Visited, heard_together, not_compared, not_fa
 from warplens.measure.kernel.accompany import Replacement
 from warplens.measure.kernel.shapes import at_shape, keeps_geometry, others_of
 from warplens.measure.kernel.stand_in import StoodIn, stand_in
-from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
+from warplens.measure.kernel.visit_spec import VisitSpec
+from warplens.measure.kernel.visits import VisitResult, Visits
 from warplens.measure.program.rebuilt import Rebuilt
 from warplens.measure.program.sanitize import new_reports
 from warplens.measure.program.whole import LOWERED, ROUNDING
-from warplens.measure.session import PreparedWorkload, Turn
+from warplens.measure.session import PreparedWorkload
+from warplens.measure.turn import Turn
 from warplens.measure.verdict import Verdict
 from warplens.measure.whole_gain import ProgramGain, timed, unsettled
 from warplens_tools.errors import CompileError, InputError, MissingToolError, TimeLimitError, ToolFailedError

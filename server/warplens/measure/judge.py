@@ -39,7 +39,8 @@ from warplens.measure.kernel.visits import VisitResult
 from warplens.measure.program.device_work import probe_tracer
 from warplens.measure.program.outside import OutsideJudge
 from warplens.measure.program.whole import ProgramRun
-from warplens.measure.session import Baseline, PreparedWorkload, Session, Turn, open_workload
+from warplens.measure.session import Baseline, PreparedWorkload, Session, open_workload
+from warplens.measure.turn import Turn
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.measure.whole_gain import ProgramGain
 from warplens_tools.arch.gpu import Gpu

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -26,7 +26,8 @@ from warplens.measure.kernel.gate import of_equal_code, verdict_of
 from warplens.measure.kernel.survey import survey_run
 from warplens.measure.kernel.target import KernelShare, Target, choose, shares
 from warplens.measure.kernel.types import scratch_of, source_types
-from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
+from warplens.measure.kernel.visit_spec import VisitSpec
+from warplens.measure.kernel.visits import VisitResult, Visits
 from warplens.measure.program.whole import ProgramRun, require_success, run_program
 from warplens.measure.timing import bootstrap
 from warplens.measure.verdict import Conditions, State, Verdict
@@ -110,36 +111,6 @@ class Session(msgspec.Struct, frozen=True):
                 yield watch
             finally:
                 watch.stop()
-
-
-class Turn:
-    """The card from when it is asked for until it is left, at the end of the `with` at the latest."""
-
-    def __init__(self, session: Session, what: str, task: Task) -> None:
-        self._session, self._what, self._task = session, what, task
-        self._held = ExitStack()
-        self._watch: Watch | None = None
-        #: Seconds that it was asked for while others had it; the session counts them, too.
-        self.waited = 0.0
-
-    def __enter__(self) -> Turn:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.leave()
-
-    def take(self) -> Watch:
-        """Have the card, after others if need be; what watches it from then on. Raises as `gpu_lock`."""
-        if self._watch is None:
-            asked = time.monotonic()
-            self._watch = self._held.enter_context(self._session.card(self._what, self._task))
-            self.waited += time.monotonic() - asked
-        return self._watch
-
-    def leave(self) -> None:
-        """Let others have the card; nothing of this process may be at work there."""
-        self._watch = None
-        self._held.close()
 
 
 class PreparedWorkload(msgspec.Struct, frozen=True):

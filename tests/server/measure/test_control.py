@@ -13,7 +13,8 @@ import warplens.measure.kernel.visits as room
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.gate import verdict_of
 from warplens.measure.kernel.target import Target
-from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
+from warplens.measure.kernel.visit_spec import VisitSpec
+from warplens.measure.kernel.visits import VisitResult, Visits
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import CompiledKernel, Resources

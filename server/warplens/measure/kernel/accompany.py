@@ -21,7 +21,7 @@ from typing import Literal
 import msgspec
 
 from warplens.measure.judge_settings import MeasureSettings
-from warplens.measure.kernel.visits import VisitSpec
+from warplens.measure.kernel.visit_spec import VisitSpec
 from warplens.measure.program.whole import ProgramRun
 from warplens.measure.verdict import State
 from warplens_tools.errors import InputError

@@ -24,7 +24,8 @@ from warplens.measure.kernel.places import Place, Plan, lightest
 from warplens.measure.kernel.survey import paired
 from warplens.measure.kernel.target import Target
 from warplens.measure.kernel.twin import Twin
-from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
+from warplens.measure.kernel.visit_spec import VisitSpec
+from warplens.measure.kernel.visits import VisitResult, Visits
 from warplens.measure.verdict import Candidate, Further, State, Verdict
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.errors import InputError, TimeLimitError

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from warplens.measure.kernel.survey import named
-from warplens.measure.kernel.visits import VisitSpec
+from warplens.measure.kernel.visit_spec import VisitSpec
 from warplens_tools.run.probe.job import JobCandidate
 from warplens_tools.run.probe.records import SurveyedShape
 

@@ -9,7 +9,8 @@ import msgspec
 
 from warplens.measure.build.candidates import Built
 from warplens.measure.kernel.survey import named
-from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
+from warplens.measure.kernel.visit_spec import VisitSpec
+from warplens.measure.kernel.visits import VisitResult, Visits
 from warplens.measure.session import PreparedWorkload
 from warplens.measure.verdict import RIGHT, State, Verdict
 from warplens_tools.process.task import Task

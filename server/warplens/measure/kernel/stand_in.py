@@ -10,7 +10,7 @@ import msgspec
 
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.accompany import AccompaniedRun, Replacement, accompany
-from warplens.measure.kernel.visits import VisitSpec
+from warplens.measure.kernel.visit_spec import VisitSpec
 from warplens.measure.program.whole import ProgramRun, difference, run_program
 from warplens.measure.verdict import State
 from warplens_tools.errors import InputError, TimeLimitError

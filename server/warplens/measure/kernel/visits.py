@@ -16,15 +16,11 @@ import msgspec
 from warplens.measure.costs import ARRIVAL, LARGER, LEARN, LOST, SNAPSHOT, START, WAITING, WARM_UP
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.questions import Questions, joined
-from warplens.measure.kernel.target import Target
-from warplens.measure.kernel.twin import Twin
-from warplens_tools.cuda.model import Parameter
-from warplens_tools.cuda.values import layouts
+from warplens.measure.kernel.visit_spec import VisitSpec
 from warplens_tools.errors import InputError, TimeLimitError
-from warplens_tools.evidence import Unknown
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.elements import probed_parameters, with_optional
-from warplens_tools.run.probe.job import Job, JobCandidate, JobParameter, Shape, Variant
+from warplens_tools.run.probe.job import Job, JobCandidate, Shape, Variant
 from warplens_tools.run.probe.records import (
     BaselineRecord,
     Begin,
@@ -35,7 +31,7 @@ from warplens_tools.run.probe.records import (
     Record,
     ResultRecord,
 )
-from warplens_tools.run.probe.visit import Command, ProbeRun, run_with_probe
+from warplens_tools.run.probe.visit import ProbeRun, run_with_probe
 from warplens_tools.toolchain.ptx_asks import asked as asked_of
 from warplens_tools.toolchain.ptx_marks import MARKS
 from warplens_tools.toolchain.ptx_modes import modes_of
@@ -60,58 +56,6 @@ class CardTurn(Protocol):
 
     def leave(self) -> None:
         """Let others have it."""
-
-
-class VisitSpec(msgspec.Struct, frozen=True):
-    """Where visits take place."""
-
-    command: Command
-    target: Target
-    #: The kernel's parameters in the source.
-    parameters: tuple[Parameter, ...]
-    #: Names of the running program's variables.
-    variables: tuple[str, ...]
-    library: Path
-    helpers: Path
-    time_limit: float
-    #: Which launch of the shape, from 0; the last where there are fewer.
-    launch: int
-    #: Whether candidates are timed, or only compared.
-    timed: bool = True
-    #: Timed by events around a launch: a kernel that launches others has not ended when its own threads have.
-    from_events: bool = False
-    #: The kernel as it is in a module like a candidate's, where that is not simply its unit: what differs from the
-    #: program's own is then the module's doing.
-    control: JobCandidate | None = None
-    #: The structures that the source defines, by name.
-    records: dict[str, layouts.Record] = {}
-    #: What the variables hold, of those where the source tells.
-    held: dict[str, JobParameter] = {}
-    #: Names that the source asks for whether they are null.
-    optional: frozenset[str] = frozenset()
-    #: An instantiation that the program launches nowhere, and the cubin that holds it: visited in the launched one's
-    #: place, with its arguments.
-    instead: tuple[str, str] = ("", "")
-    #: By kernel the parameters behind which no other one, and no host code, sees what a launch of it leaves.
-    scratch: dict[str, frozenset[int]] = {}
-    #: The kernel's grid by the integers that host code passes; () where that is not known.
-    rule: tuple[str, ...] = ()
-    #: Whether host code chooses the length of its blocks as it runs.
-    any_block: bool = False
-    #: The unit's PTX, which says what the kernel compares its inputs with.
-    ptx: str = ""
-    #: What marks which of the kernel's blocks run; None where that is not asked.
-    twin: Twin | None = None
-
-    def unseen(self) -> list[Unknown]:
-        """What launches leave where only their own blocks read."""
-        places = sorted(self.scratch.get(self.target.compiled.qualified_name, ()))
-        named = [self.parameters[i].name if i < len(self.parameters) else str(i + 1) for i in places]
-        why = "nothing but blocks of the same launch reads it, by the program's text"
-        return [
-            Unknown(f"what a launch leaves behind {name}, if it is a few numbers a block", why)
-            for name in named
-        ]
 
 
 class Look(msgspec.Struct, frozen=True):

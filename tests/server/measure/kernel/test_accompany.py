@@ -13,7 +13,7 @@ from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel import accompany as module
 from warplens.measure.kernel.accompany import AccompaniedRun, Replacement, accompany
 from warplens.measure.kernel.target import Target
-from warplens.measure.kernel.visits import VisitSpec
+from warplens.measure.kernel.visit_spec import VisitSpec
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import CompiledKernel, Resources
 from warplens_tools.process.run import Completed
