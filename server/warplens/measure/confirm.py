@@ -129,7 +129,7 @@ class _Confirming:
             self._task.say("comparing launches, whole runs and faults, side by side", None)
             self._pass_on()
             self._untimed(heards[0], replacements, rounding, rebuilding, embedding)
-            self._see_what_ran()
+            self._unknown += self._coverage.of(self._opened, self._built, self._costs)
             self._pass_on()
             gain = self._whole(rebuilding.result(), rounding)
         except NoWinnerError as odd:
@@ -138,13 +138,6 @@ class _Confirming:
         reason = f"{verdict.reason}; {stood.reason}" if stood.reason else verdict.reason
         verdict = msgspec.structs.replace(verdict, reason=reason)
         return Confirmation(verdict, gain, tuple(dict.fromkeys(self._unknown)))
-
-    def _see_what_ran(self) -> None:
-        """What never ran on any inputs is not proven, where the edit changes it."""
-        why, unknown = self._coverage.of(self._opened, self._built, self._costs)
-        if why:
-            raise NoWinnerError("unproven", why)
-        self._unknown += unknown
 
     def _alone(self, name: str) -> AbstractContextManager[None]:
         """A step that takes turns with others, whose time there is none of its own."""

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from warplens.measure.build.candidates import Built
+from warplens.measure.company import NoWinnerError
 from warplens.measure.costs import Costs
-from warplens.measure.kernel.twin import Twin, twin_of
+from warplens.measure.kernel.twin import WHAT_RAN, Twin, twin_of
 from warplens.measure.kernel.visits import VisitResult
 from warplens.measure.session import PreparedWorkload
 from warplens_tools.cuda.parse import parse
@@ -17,8 +18,6 @@ from warplens_tools.process.task import Task
 from warplens_tools.toolchain.ptx_ran import never_ran
 from warplens_tools.tunable.source import File
 from warplens_tools.tunable.unseen import unseen_changes
-
-_WHAT = "what of the kernel ran"
 
 
 def kernel_twin(opened: PreparedWorkload, folder: Path, task: Task) -> Twin | Unknown:
@@ -61,25 +60,30 @@ class Coverage:
         elif heard.result.ran:
             self._ran.append(heard.result.ran)
 
-    def of(self, opened: PreparedWorkload, built: Built, costs: Costs) -> tuple[str, list[Unknown]]:
-        """Why the candidate is not proven, "" for nothing; and what is not known of it. Its seconds, a part of the
-        visits' own, go into `costs`."""
+    def of(self, opened: PreparedWorkload, built: Built, costs: Costs) -> list[Unknown]:
+        """What is not known of the candidate. The twin's seconds, a part of the visits' own, go into `costs`.
+
+        Raises:
+            NoWinnerError: the edit changes what never ran on any inputs; that is not proven.
+        """
         costs.add("the kernel's twin", self.seconds)
         twin = self._twin
         if isinstance(twin, Unknown):
-            return "", [twin]
+            return [twin]
         if self._why:
-            return "", [Unknown(_WHAT, self._why)]
+            return [Unknown(WHAT_RAN, self._why)]
         ran = never_ran(twin.marks, self._ran)
         if ran is None:
-            return "", [Unknown(_WHAT, "its twin was not run")]
+            return [Unknown(WHAT_RAN, "its twin was not run")]
         path = opened.session.workload.source
         before = File(opened.text, parse(opened.text, path))
         text = opened.builder.edited(built.candidate)
         after = File(text, parse(text, path))
         found = unseen_changes(before, after, opened.target.compiled.qualified_name, path, ran)
-        if found.why or not found.left:
-            return found.why, []
+        if found.why:
+            raise NoWinnerError("unproven", found.why)
+        if not found.left:
+            return []
         lines = ", ".join(map(str, found.left))
         why = "no inputs that were compared led to all of them; the edit leaves them as they are"
-        return "", [Unknown(f"what lines {lines} of {opened.baseline.kernel} do in every case", why)]
+        return [Unknown(f"what lines {lines} of {opened.baseline.kernel} do in every case", why)]

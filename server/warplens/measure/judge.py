@@ -34,7 +34,7 @@ from warplens.measure.kernel.further import FurtherJudge
 from warplens.measure.kernel.shapes import judge_shapes, others_of
 from warplens.measure.kernel.sifting import visited
 from warplens.measure.kernel.target import KernelShare
-from warplens.measure.kernel.twin import Twin
+from warplens.measure.kernel.twin import Marking, Twin
 from warplens.measure.kernel.visits import VisitResult
 from warplens.measure.program.device_work import probe_tracer
 from warplens.measure.program.outside import OutsideJudge
@@ -203,13 +203,14 @@ class Judge:
             turn.take()
             task.say("comparing what else the edit changes", None)
             further = self._further_judge(opened)
-            further.twin, further.ran = twin if isinstance(twin, Twin) else None, {}
+            marking = Marking(twin)
             odd, plans = further.judge(
                 built,
                 opened.builder.edited,
                 lambda heard: opened.verdict(one, heard, turn.take().now()),
                 task,
                 all_shapes=True,
+                marking=marking,
             )
             if candidate.id in odd:
                 fallen = opened.untimed(one, *odd[candidate.id])
@@ -218,8 +219,7 @@ class Judge:
             stands = further.replacements(one, opened.builder.edited(candidate), task)
             if isinstance(stands, NoGeometry):
                 return Confirmation(opened.untimed(one, stands.state, stands.reason))
-            further.twin = None
-            coverage = Coverage(twin, further.ran.get(candidate.id, []))
+            coverage = Coverage(twin, marking.ran)
             confirmed = confirm(one, stands, opened, turn, task, coverage)
             account = further.account(plans[candidate.id])
             verdict = msgspec.structs.replace(confirmed.verdict, further=account)

@@ -20,10 +20,10 @@ from warplens.measure.build.own_geometry import with_own_geometry
 from warplens.measure.build.unit import Unit
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.accompany import Replacement
-from warplens.measure.kernel.places import Place, Plan, lightest
+from warplens.measure.kernel.places import Place, Plan, given_at, launched_at, lightest
 from warplens.measure.kernel.survey import paired
 from warplens.measure.kernel.target import Target
-from warplens.measure.kernel.twin import Twin
+from warplens.measure.kernel.twin import Marking
 from warplens.measure.kernel.visit_spec import VisitSpec
 from warplens.measure.kernel.visits import VisitResult, Visits
 from warplens.measure.verdict import Candidate, Further, State, Verdict
@@ -78,9 +78,6 @@ class FurtherJudge:
         self._changes: dict[str, Changes] = {}
         #: Grids of the judged kernel at which candidates were slower, by candidate.
         self._slower: dict[str, tuple[Extent, ...]] = {}
-        #: What marks which of the judged kernel's blocks run, and by candidate the marks of its other shapes.
-        self.twin: Twin | None = None
-        self.ran: dict[str, list[str]] = {}
 
     def slower_at(self, candidate: str) -> tuple[Extent, ...]:
         """Grids of the program's at which a candidate for the judged kernel was found slower."""
@@ -115,8 +112,12 @@ class FurtherJudge:
         task: Task,
         *,
         all_shapes: bool,
+        marking: Marking | None = None,
     ) -> tuple[dict[str, tuple[State, str]], dict[str, Plan]]:
-        """What speaks against candidates where else their edits reach, and what was looked at. The card is held."""
+        """What speaks against candidates where else their edits reach, and what was looked at. The card is held.
+
+        `marking`: marks what of the judged kernel runs at its other shapes, where there is one candidate.
+        """
         odd: dict[str, tuple[State, str]] = {}
         plans: dict[str, Plan] = {}
         for one in built:
@@ -125,7 +126,7 @@ class FurtherJudge:
                 plans[one.candidate.id] = plan
             else:
                 odd[one.candidate.id] = plan
-        return odd | self.examine(plans, verdict, task), plans
+        return odd | self.examine(plans, verdict, task, marking), plans
 
     def plan(
         self, built: Built, text: SourceText, task: Task, *, all_shapes: bool
@@ -201,7 +202,7 @@ class FurtherJudge:
         parameters = place.parameters if name == self._judged else kernel.parameters
         compiled = kernel.compiled or place.target.compiled
         moved = len({(job.grid, job.block, job.shared) for job in jobs.values()}) > 1
-        pairs = tuple((_shape(was), _shape_of(job, was)) for was, job in jobs.items()) if moved else ()
+        pairs = tuple((launched_at(was), given_at(job, was)) for was, job in jobs.items()) if moved else ()
         return Replacement(
             shapes[0].mangled,
             jobs[next(iter(jobs))],
@@ -215,7 +216,9 @@ class FurtherJudge:
             geometries=pairs,
         )
 
-    def examine(self, plans: dict[str, Plan], verdict: ToVerdict, task: Task) -> dict[str, tuple[State, str]]:
+    def examine(
+        self, plans: dict[str, Plan], verdict: ToVerdict, task: Task, marking: Marking | None = None
+    ) -> dict[str, tuple[State, str]]:
         """Visit all places of all plans, by candidate; what is wrong, unproven or slower there, first found first."""
         odd: dict[str, tuple[State, str]] = {}
         todo: dict[tuple[object, ...], list[tuple[str, Place]]] = {}
@@ -225,7 +228,7 @@ class FurtherJudge:
         for group in todo.values():
             alive = [(candidate, place) for candidate, place in group if candidate not in odd]
             if alive:
-                odd |= self._visited(alive[0][1], [p.job for _, p in alive], verdict, task)
+                odd |= self._visited(alive[0][1], [p.job for _, p in alive], verdict, task, marking)
         return odd
 
     def account(self, plan: Plan) -> Further:
@@ -238,18 +241,24 @@ class FurtherJudge:
         )
 
     def _visited(
-        self, place: Place, jobs: Sequence[JobCandidate], verdict: ToVerdict, task: Task
+        self,
+        place: Place,
+        jobs: Sequence[JobCandidate],
+        verdict: ToVerdict,
+        task: Task,
+        marking: Marking | None,
     ) -> dict[str, tuple[State, str]]:
         odd: dict[str, tuple[State, str]] = {}
 
         own = place.kernel == self._judged
         spec = place.spec
-        if own and not spec.instead[0]:
-            spec = msgspec.structs.replace(spec, twin=self.twin)
+        if marking is not None and own and not spec.instead[0]:
+            spec = msgspec.structs.replace(spec, twin=marking.twin)
 
         def take(heard: VisitResult) -> None:
             said = _said(heard, place.spec.timed, own, verdict)
-            self.ran.setdefault(heard.result.candidate, []).append(heard.result.ran)
+            if marking is not None:
+                marking.ran.append(heard.result.ran)
             if said is not None:
                 odd[heard.result.candidate] = (said[0], f"{place.name}: {said[1]}")
             if own and said is not None and said[0] == "same":
@@ -366,16 +375,6 @@ class _Named:
 
 def _at(job: JobCandidate, shape: Shape) -> JobCandidate:
     return msgspec.structs.replace(job, grid=shape.grid, block=shape.block, shared=shape.shared)
-
-
-def _shape(shape: SurveyedShape) -> Shape:
-    return Shape(shape.grid, shape.block, shape.shared)
-
-
-def _shape_of(job: JobCandidate, was: SurveyedShape) -> Shape:
-    return Shape(
-        job.grid or was.grid, job.block or was.block, was.shared if job.shared is None else job.shared
-    )
 
 
 def _said(heard: VisitResult, timed: bool, own: bool, verdict: ToVerdict) -> tuple[State, str] | None:

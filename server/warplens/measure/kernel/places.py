@@ -9,7 +9,7 @@ import msgspec
 
 from warplens.measure.kernel.survey import named
 from warplens.measure.kernel.visit_spec import VisitSpec
-from warplens_tools.run.probe.job import JobCandidate
+from warplens_tools.run.probe.job import JobCandidate, Shape
 from warplens_tools.run.probe.records import SurveyedShape
 
 
@@ -53,3 +53,15 @@ def lightest(surveyed: Sequence[SurveyedShape], share: float) -> set[SurveyedSha
             break
         found.add(shape)
     return found
+
+
+def launched_at(was: SurveyedShape) -> Shape:
+    """The geometry of the program's own launch."""
+    return Shape(was.grid, was.block, was.shared)
+
+
+def given_at(job: JobCandidate, was: SurveyedShape) -> Shape:
+    """A candidate's geometry there: the launch's, where it does not say another."""
+    return Shape(
+        job.grid or was.grid, job.block or was.block, was.shared if job.shared is None else job.shared
+    )

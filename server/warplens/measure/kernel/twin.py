@@ -17,7 +17,8 @@ from warplens_tools.toolchain.locate import Toolchain, tool_environment
 from warplens_tools.toolchain.ptx_marks import Marks, marked
 from warplens_tools.toolchain.symbols import unit_free_name, variables
 
-_WHAT = "what of the kernel ran"
+#: What is not known where there is no twin, or it cannot be asked.
+WHAT_RAN = "what of the kernel ran"
 
 
 class Twin(msgspec.Struct, frozen=True):
@@ -25,6 +26,15 @@ class Twin(msgspec.Struct, frozen=True):
 
     job: JobCandidate
     marks: Marks
+
+
+class Marking:
+    """A twin for the visits of one candidate, and the marks that it left there."""
+
+    def __init__(self, twin: Twin | Unknown) -> None:
+        #: None for visits without one.
+        self.twin = twin if isinstance(twin, Twin) else None
+        self.ran: list[str] = []
 
 
 def twin_of(
@@ -43,10 +53,10 @@ def twin_of(
         CancelledError: as named.
     """
     if unit.linked is not None:
-        return Unknown(_WHAT, "its unit is linked with others' device code")
+        return Unknown(WHAT_RAN, "its unit is linked with others' device code")
     found = marked(unit.ptx, compiled.mangled)
     if found is None:
-        return Unknown(_WHAT, "its PTX cannot be read")
+        return Unknown(WHAT_RAN, "its PTX cannot be read")
     folder.mkdir(parents=True, exist_ok=True)
     text, cubin = folder / "twin.ptx", folder / "twin.cubin"
     text.write_text(found.text)
@@ -55,10 +65,10 @@ def twin_of(
         command = [ptxas.path, f"-arch={unit.evidence.arch}", str(text), "-o", str(cubin)]
         done = run(command, cwd=folder, env=tool_environment(folder), timeout=timeout, task=task)
     except WarplensError as error:
-        return Unknown(_WHAT, str(error))
+        return Unknown(WHAT_RAN, str(error))
     if done.status != 0 or not cubin.is_file():
         words = (done.stderr + done.stdout).strip().splitlines()
-        return Unknown(_WHAT, f"its twin is not assembled: {words[0] if words else done.status}")
+        return Unknown(WHAT_RAN, f"its twin is not assembled: {words[0] if words else done.status}")
     live = unit.live(program)
     known = {unit_free_name(v.name): live.get(v.name, "") for v in variables(unit.own)}
     named = variables(cubin.read_bytes())
