@@ -12,7 +12,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.facts.accesses import loops_around
 from warplens_tools.cuda.facts.data_branches import BodyNames, names_in
 from warplens_tools.cuda.model import Kernel
-from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.syntax.tree import SourceTree, addends, is_assigned, walk
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.cuda.values.loop_headers import Loop
@@ -65,7 +65,7 @@ class _Reader:
         pointer = self.pointers.element(node)
         if pointer is None or pointer.space != "global" or not self._is_fixed(loop, around[-1]):
             return None
-        names = [self.tree.code_of(n) for n in _addends(index)]
+        names = [self.tree.code_of(n) for n in addends(index)]
         if loop.variable not in names or len(names) < 2:
             return None
         rest = {w for name in names if name != loop.variable for w in _WORD.findall(name)}
@@ -95,25 +95,8 @@ class _Reader:
         return self.tree.code_of(right).strip() if right is not None else ""
 
 
-def _addends(node: Node) -> list[Node]:
-    """The operands of a sum; the expression itself where it is none."""
-    while node.type == "parenthesized_expression" and node.named_child_count == 1:
-        node = node.named_children[0]
-    operator = node.child_by_field_name("operator") if node.type == "binary_expression" else None
-    if operator is None or operator.type != "+":
-        return [node]
-    sides = (node.child_by_field_name("left"), node.child_by_field_name("right"))
-    return [leaf for side in sides if side is not None for leaf in _addends(side)]
-
-
 def _is_changed(node: Node) -> bool:
     """Whether it is stored to, or its address is taken."""
     around = node.parent
-    left = around.child_by_field_name("left") if around is not None else None
-    stored = (
-        around is not None
-        and around.type == "assignment_expression"
-        and left is not None
-        and left.id == node.id
-    )
-    return stored or (around is not None and around.type in ("pointer_expression", "update_expression"))
+    taken = around is not None and around.type in ("pointer_expression", "update_expression")
+    return taken or is_assigned(node)

@@ -13,7 +13,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.facts.accesses import loops_around
 from warplens_tools.cuda.facts.lane_names import names_from
 from warplens_tools.cuda.model import Kernel
-from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
+from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, addends, is_assigned, walk
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.cuda.values.loop_headers import Loop
@@ -24,6 +24,7 @@ from warplens_tools.text import Span
 FEWEST, MOST = 3, 64
 _PLACES = frozenset({"threadIdx", "blockIdx"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_SUMS = frozenset("+-")
 _NEEDED = re.compile(r"\bfor\b.*\bfor\b", re.DOTALL)
 
 
@@ -105,12 +106,12 @@ class _Reader:
             return False
         if node.parent is not None and node.parent.type == "binary_expression" and _is_sum(node.parent):
             return False
-        names = {self.tree.code_of(n) for n in _addends(node) if n.type == "identifier"}
+        names = {self.tree.code_of(n) for n in addends(node, _SUMS) if n.type == "identifier"}
         return variable in names and bool((names - {variable}) & self.own)
 
     def _reads(self, inner: Node) -> Iterator[Node]:
         for node in walk(inner):
-            if node.type == "subscript_expression" and not _is_target(node) and not _is_place(node):
+            if node.type == "subscript_expression" and not is_assigned(node) and not _is_place(node):
                 base = _base(node)
                 pointer = self.pointers.element(node)
                 space = pointer.space if pointer is not None else "unknown"
@@ -121,20 +122,7 @@ class _Reader:
 
 def _is_sum(node: Node) -> bool:
     operator = node.child_by_field_name("operator")
-    return operator is not None and operator.type in ("+", "-")
-
-
-def _addends(node: Node) -> Iterator[Node]:
-    for side in ("left", "right"):
-        found = node.child_by_field_name(side)
-        while found is not None and found.type == "parenthesized_expression" and found.named_child_count == 1:
-            found = found.named_children[0]
-        if found is None:
-            continue
-        if found.type == "binary_expression" and _is_sum(found):
-            yield from _addends(found)
-        else:
-            yield found
+    return operator is not None and operator.type in _SUMS
 
 
 def _base(node: Node) -> Node:
@@ -152,15 +140,4 @@ def _is_place(node: Node) -> bool:
         and around.type == "pointer_expression"
         and operator is not None
         and (operator.type == "&")
-    )
-
-
-def _is_target(node: Node) -> bool:
-    around = node.parent
-    left = around.child_by_field_name("left") if around is not None else None
-    return (
-        around is not None
-        and around.type == "assignment_expression"
-        and left is not None
-        and left.id == node.id
     )

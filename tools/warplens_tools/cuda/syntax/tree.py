@@ -247,6 +247,25 @@ def holds(outer: Node, node: Node) -> bool:
     return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
 
 
+def is_assigned(node: Node) -> bool:
+    """Whether `node` is what an assignment sets."""
+    around = node.parent
+    left = around.child_by_field_name("left") if around is not None else None
+    assigns = around is not None and around.type == "assignment_expression"
+    return assigns and left is not None and left.id == node.id
+
+
+def addends(node: Node, operators: frozenset[str] = frozenset("+")) -> list[Node]:
+    """What `operators` join in an expression, in text order, out of its parentheses; the whole where it is none."""
+    while node.type == "parenthesized_expression" and node.named_child_count == 1:
+        node = node.named_children[0]
+    operator = node.child_by_field_name("operator") if node.type == "binary_expression" else None
+    if operator is None or operator.type not in operators:
+        return [node]
+    sides = (node.child_by_field_name("left"), node.child_by_field_name("right"))
+    return [leaf for side in sides if side is not None for leaf in addends(side, operators)]
+
+
 _COMMON = """
 (function_definition) @function
 (declaration) @declaration

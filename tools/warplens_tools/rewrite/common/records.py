@@ -7,7 +7,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Parameter
-from warplens_tools.cuda.syntax.tree import LOOPS, holds, walk
+from warplens_tools.cuda.syntax.tree import LOOPS, holds, is_assigned, walk
 from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.cuda.values.layouts import Record
 from warplens_tools.rewrite.base import Refused
@@ -227,10 +227,7 @@ def _is_written(use: Node) -> bool:
     outer = node.parent
     if outer is None:
         return False
-    if outer.type == "update_expression":
-        return True
-    left = outer.child_by_field_name("left") if outer.type == "assignment_expression" else None
-    return left is not None and left.id == node.id
+    return outer.type == "update_expression" or is_assigned(node)
 
 
 def _is_lent(view: View, use: Node) -> bool:
