@@ -289,7 +289,7 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=14)
     parser.add_argument("--promise-only", action="store_true")
     parser.add_argument("--one", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     if options.one:
         folder = options.folder / options.one
         pair = msgspec.json.decode((folder / "pair.json").read_bytes(), type=Pair)

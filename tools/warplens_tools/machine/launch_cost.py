@@ -18,6 +18,7 @@ from warplens_tools.kernel_code import KernelCode
 from warplens_tools.launches import Geometry
 from warplens_tools.lazily import cached_property
 from warplens_tools.machine.traffic import MemoryTraffic
+from warplens_tools.sass.pipes import space_of
 
 #: Bytes per second of one direction of the link: PCIe 4.0 x16 moves 25 GB/s of its 31.5 GB/s after protocol.
 LINK_BYTES_PER_SECOND = 25e9
@@ -103,13 +104,27 @@ class LaunchCost:
         trips = self.most_trips
         if trips is None and any(sass.flow.depths):
             return None
-        weight = [float(trips or 1) if depth else 1.0 for depth in sass.flow.depths]
+        turns = max((trips or 1) / self._copies, 1.0)
+        weight = [turns if depth else 1.0 for depth in sass.flow.depths]
         cycles = max(sass.cycles_at(weight).values())
-        cycles = max(cycles, self.traffic.moved(weight).upper / gpu.dram_bytes_per_clock)
-        per_sm = math.ceil(shape.warps / min(shape.blocks, gpu.multiprocessors))
+        used = min(shape.blocks, gpu.multiprocessors)
+        # What idle SMs do not draw is there for the others, as far as their own way to the L2 goes.
+        drawn = min(gpu.dram_bytes_per_clock * gpu.multiprocessors / used, gpu.l2_bytes_per_clock)
+        cycles = max(cycles, self.traffic.moved(weight).upper / max(drawn, gpu.dram_bytes_per_clock))
+        per_sm = math.ceil(shape.warps / used)
         # A lone warp still waits for each of its instructions: four cycles for arithmetic at the least.
         latency = 4.0 * sum(weight)
         return SHORTEST_KERNEL_NS + max(per_sm * cycles, latency) / gpu.clock_hz * 1e9
+
+    @property
+    def _copies(self) -> float:
+        """How often the compiler wrote the bodies of the loops one after the other: global accesses that stand in its
+        loops, over those in the text's."""
+        sass = self.code.sass
+        written = [access.span.line for access in self.code.global_accesses if access.loops]
+        placed = zip(sass.instructions, sass.lines, sass.flow.depths, strict=True)
+        compiled = sum(bool(d) and n in written and space_of(x) == "global" for x, n, d in placed)
+        return max(compiled / len(written), 1.0) if written else 1.0
 
     @property
     def duration_origin(self) -> tuple[Tier, str]:
