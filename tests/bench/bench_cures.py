@@ -8,10 +8,10 @@ that launches one kernel as its repository does, `cure.cu`, the same with the cu
 message says, and `pair.json`:
 
     {"repository": "owner/name", "commit": "…", "path": "src/a.cu", "line": 12, "code": "WL101",
-     "kernel": "name", "base_line": 40, "outside": false}
+     "kernel": "name", "base_line": 40, "outside": false, "promised_before": [1.0, 1.5, 2.0]}
 
 `line` is the repository's, `base_line` that of `base.cu`; `outside` says that the cause stands in the host's code, so
-that the whole timeline counts.
+that the whole timeline counts; `promised_before` is what was promised before repairs that had seen these pairs.
 
 The promise is the one that the finding makes on `base.cu`, for the card that is here. What was gained is the judge's
 timing of the base against the cure, in place; where it does not time the cure (other results by rounding, another
@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -73,6 +74,9 @@ TURNS, RUN_LIMIT = 2, 30.0
 GIVEN_UP = 120.0
 
 
+_KEPT = ("repository", "commit", "path", "line", "code", "kernel", "promised_before")
+
+
 class Pair(msgspec.Struct, frozen=True):
     """What `pair.json` says, as far as it is read."""
 
@@ -82,6 +86,8 @@ class Pair(msgspec.Struct, frozen=True):
     code: str
     kernel: str
     commit: str | None = ""
+    #: What the finding promised before repairs that had seen these pairs: low, expected, most.
+    promised_before: tuple[float, float, float] | None = None
     base_line: int = 0
     outside: bool = False
 
@@ -134,12 +140,19 @@ def in_turns(pair: Pair, folder: Path, gpu: Gpu, place: Path) -> dict[str, Any]:
                 command = Command((str(built[name]),), str(place))
                 span = _span(command, library, place) if pair.outside else None
                 took[name].append(span or _launch(pair, command, library, place))
+        said = {
+            name: subprocess.run(
+                [str(program)], capture_output=True, text=True, timeout=RUN_LIMIT, check=False
+            ).stdout
+            for name, program in built.items()
+        }
     gains = sorted(b / c for b in took["base"] for c in took["cure"])
     gained = median(took["base"]) / median(took["cure"])
     by = "the timeline of both programs" if pair.outside else "both programs in turns"
     return {
         "gained": [round(gained, 3), round(gains[0], 3), round(gains[-1], 3)],
         "by": by,
+        "prints_alike": said["base"] == said["cure"],
         "kernel_us": round(median(took["base"]), 2),
     }
 
@@ -153,15 +166,16 @@ def _build(source: Path, output: Path, arch: str) -> Path:
 
 def _launch(pair: Pair, command: Command, library: Path, place: Path) -> float:
     """Microseconds of the kernel's launches of the shape that takes longest, in the middle and without the first."""
-    shapes = [
-        s for s in survey(command, library, place, RUN_LIMIT) if _named(s.mangled, pair.kernel) and s.samples
-    ]
+    found = survey(command, library, place, RUN_LIMIT)
+    shapes = [s for s in found if _named(s.mangled, pair.kernel) and s.samples]
+    if not shapes:
+        raise ValueError(f"{pair.kernel} was not timed among {[unit_free_name(s.mangled) for s in found]}")
     slowest = max(shapes, key=lambda s: s.total_ns)
     return median(slowest.samples[1:] or slowest.samples) / 1e3
 
 
 def _named(mangled: str, kernel: str) -> bool:
-    return f"{len(kernel)}{kernel}" in unit_free_name(mangled) or mangled == kernel
+    return re.search(rf"\b{re.escape(kernel)}\b", unit_free_name(mangled)) is not None
 
 
 def _span(command: Command, library: Path, place: Path) -> float:
@@ -193,10 +207,18 @@ def _tried(what: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """How far promises above `LEAST` lie from what was gained; `factor` is the ratio or its inverse, above 1."""
-    asked = [r for r in rows if r.get("ratio") and r["promise"]["expected"] > LEAST]
+    """How far promises above `LEAST` lie from what was gained, now and before repairs that had seen the pairs;
+    `factor` is the ratio or its inverse, whichever is above 1."""
+    timed = [r for r in rows if "gained" in r]
+    now = [r | {"said": r["promise"]["expected"]} for r in timed if "promise" in r]
+    before = [r | {"said": r["promised_before"][1]} for r in timed if r["promised_before"]]
+    return {"pairs": len(rows), "measured": len(timed), "now": _shares(now), "before": _shares(before)}
+
+
+def _shares(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    asked = [r | {"ratio": r["said"] / r["gained"][0]} for r in rows if r["said"] > LEAST]
     factors = [max(r["ratio"], 1 / r["ratio"]) for r in asked]
-    found: dict[str, Any] = {"pairs": len(rows), "promised_above_1.2_and_measured": len(asked)}
+    found: dict[str, Any] = {"promised_above_1.2_and_measured": len(asked)}
     if not factors:
         return found
     return found | {
@@ -235,7 +257,7 @@ class Run:
         command += ["--promise-only"] if self.options.promise_only else []
         limit = GIVEN_UP if self.options.promise_only else min(GIVEN_UP, left)
         pair = msgspec.json.decode((folder / "pair.json").read_bytes(), type=Pair)
-        row = {k: getattr(pair, k) for k in ("repository", "commit", "path", "line", "code", "kernel")}
+        row = {k: getattr(pair, k) for k in _KEPT}
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
         except subprocess.TimeoutExpired:

@@ -10,12 +10,12 @@ both, and only other blocks hide it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import msgspec
 
 from warplens_tools.arch.occupancy import Limiter, Occupancy
-from warplens_tools.evidence import CompiledKernel, Observation
+from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Gain
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.launches import Geometry
@@ -182,18 +182,31 @@ class Waiting:
     @cached_property
     def single_warp_cycles(self) -> float:
         """Weighted cycles of one warp alone: in its loops, or else in all its code and the life of its block around."""
-        flow = self.sass.flow
+        return self.alone(lambda _, x: x)
+
+    def alone(self, replace: Callable[[int, Instruction], Instruction | None]) -> float:
+        """As `single_warp_cycles`, if every instruction became `replace(index, instruction)`; None from it removes the
+        instruction."""
+        flow, code = self.sass.flow, self.sass.instructions
         memory = [self._wait(share) for share in self.traffic.compulsory_shares]
         # How often loops run is not known: where there are any they are taken to outlast the code around them.
         spent = 0.0 if flow.loops else self.gpu.costs.block_life
         for depth, indices in stretches(flow):
             if flow.loops and not depth:
                 continue
-            inside = [self.sass.instructions[i] for i in indices]
-            own = [memory[i] for i in indices]
-            cycles = waits(inside, self.gpu, own, self._block_warps).cycles
+            kept = [(x, memory[i]) for i in indices if (x := replace(i, code[i])) is not None]
+            cycles = waits([x for x, _ in kept], self.gpu, [m for _, m in kept], self._block_warps).cycles
             spent += cycles * TRIPS_PER_LEVEL**depth
         return spent
+
+    def floors(
+        self, replace: Callable[[int, Instruction], Instruction | None]
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """`floor` as it is, and with `replace` as of `alone`; empty where the launch is not known."""
+        held = self.residency
+        if held is None:
+            return {}, {}
+        return self.floor, self.floor | {"waiting": self.alone(replace) / held.warps}
 
     def gathered(self, loads: Collection[int], depth: int, times: int) -> float:
         """The kernel's time over that in which `loads`, of one stretch of `depth` loops, wait together, `times` passes
