@@ -155,11 +155,12 @@ def within_launch(view: KernelView, gain: Gain, *, counted: bool = False) -> Gai
     that the cause's own time comes on top of it, unless it is `counted`: the model takes blocks and threads as they
     are launched. However many there are, what loads waits for it once.
     """
-    duration = view.launching.duration
+    whole = view.launching.counted if counted else None
+    duration = view.launching.duration if whole is None else whole
     if duration is None:
         return gain
     work = max(duration - SHORTEST_KERNEL_NS, 0.0)
-    before_it = counted or view.launching.duration_origin[0] != "binary"
+    before_it = whole is not None or view.launching.duration_origin[0] != "binary"
     loads = bool(view.sass.where(lambda x: x.opcode == "LDG"))
     least = view.gpu.costs.memory_wait / view.gpu.clock_hz * 1e9 if loads else 0.0
 

@@ -98,14 +98,23 @@ class LaunchCost:
             return seen.median_ns
         if counters is not None and (counted := names.value(counters, names.DURATION)) is not None:
             return max(counted - self.costs.cold_ns, SHORTEST_KERNEL_NS)
+        return self._modelled(float(self.most_trips)) if self.most_trips else self._modelled(None)
+
+    @cached_property
+    def counted(self) -> float | None:
+        """As `duration`, of all that the kernel does: None where it was measured, or loops within those around its
+        accesses turn as often as nothing tells. Bodies that the compiler wrote several times over count once."""
+        known = max((len(access.loops) for access in self.code.accesses), default=0)
+        if self.duration_origin[0] != "binary" or max(self.code.sass.flow.depths, default=0) > known:
+            return None
+        return self._modelled(max(self.most_trips / self._copies, 1.0) if self.most_trips else None)
+
+    def _modelled(self, turns: float | None) -> float | None:
+        """Nanoseconds of the largest launch by the bounded model, its loops' bodies executed so often."""
         shape, sass, gpu = self.code.shape, self.code.sass, self.code.gpu
-        if shape is None or not shape.blocks or not sass:
+        if shape is None or not shape.blocks or not sass or (turns is None and any(sass.flow.depths)):
             return None
-        trips = self.most_trips
-        if trips is None and any(sass.flow.depths):
-            return None
-        turns = max((trips or 1) / self._copies, 1.0)
-        weight = [turns if depth else 1.0 for depth in sass.flow.depths]
+        weight = [turns or 1.0 if depth else 1.0 for depth in sass.flow.depths]
         cycles = max(sass.cycles_at(weight).values())
         used = min(shape.blocks, gpu.multiprocessors)
         # What idle SMs do not draw is there for the others, as far as their own way to the L2 goes.
