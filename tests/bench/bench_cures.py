@@ -8,10 +8,12 @@ that launches one kernel as its repository does, `cure.cu`, the same with the cu
 message says, and `pair.json`:
 
     {"repository": "owner/name", "commit": "…", "path": "src/a.cu", "line": 12, "code": "WL101",
-     "kernel": "name", "base_line": 40, "outside": false, "promised_before": [1.0, 1.5, 2.0]}
+     "kernel": "name", "base_line": 40, "outside": false, "apart": false,
+     "promised_before": [1.0, 1.5, 2.0]}
 
-`line` is the repository's, `base_line` that of `base.cu`; `outside` says that the cause stands in the host's code, so
-that the whole timeline counts; `promised_before` is what was promised before repairs that had seen these pairs.
+`line` is the repository's, `base_line` that of `base.cu`. `outside` says that the cause stands in the host's code, so
+that the whole timeline counts; `apart` that the judge, who would take too long, is not asked; `promised_before` is what
+was promised before repairs that had seen these pairs.
 
 The promise is the one that the finding makes on `base.cu`, for the card that is here. What was gained is the judge's
 timing of the base against the cure, in place; where it does not time the cure (other results by rounding, another
@@ -90,6 +92,8 @@ class Pair(msgspec.Struct, frozen=True):
     promised_before: tuple[float, float, float] | None = None
     base_line: int = 0
     outside: bool = False
+    #: A launch takes so long, or moves so much memory, that the judge is not asked.
+    apart: bool = False
 
 
 def promise(pair: Pair, folder: Path) -> dict[str, Any]:
@@ -189,7 +193,7 @@ def examined(pair: Pair, folder: Path, promise_only: bool) -> dict[str, Any]:
     row: dict[str, Any] = promise(pair, folder)
     if promise_only:
         return row
-    if not pair.outside:
+    if not (pair.outside or pair.apart):
         row |= _tried(lambda: judged(pair, folder))
     if "gained" not in row:
         with tempfile.TemporaryDirectory() as place:
@@ -241,6 +245,8 @@ class Run:
 
     def go(self, folders: Sequence[Path]) -> None:
         """Examine the pairs side by side."""
+        if not self.options.promise_only:
+            probe_library(resolve_toolchain())  # built once, not by each
         with ThreadPoolExecutor(self.options.at_once) as pool:
             for name, row in pool.map(self._one, folders):
                 if row:
