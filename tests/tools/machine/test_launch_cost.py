@@ -69,3 +69,29 @@ def test_a_loop_within_those_that_are_known_may_turn_as_often_as_it_likes() -> N
     view = view_of(WALK, f".L:\n{STEP}{inner}@P0 BRA `(.L)\nEXIT", (4, 4, 4, 4, 3, 5))
     assert view.launching.counted is None
     assert view.launching.duration is not None
+
+
+def busy(elements: int) -> int | None:
+    """Blocks, of 4 x 16, with elements of 8 rows and of so many columns."""
+    source = f"""\
+__global__ void k(const float *a, float *o, int rows, int columns)
+{{
+    for (int r = blockIdx.x; r < rows; r += gridDim.x)
+        for (int c = threadIdx.x + blockIdx.y * blockDim.x; c < columns; c += blockDim.x * gridDim.y)
+            o[r * columns + c] = a[r * columns + c];
+}}
+void f(const float *a, float *o) {{ k<<<dim3(4, 16), 256>>>(a, o, 8, {elements}); }}
+"""
+    return view_of(source, "", ()).launching.busy_blocks
+
+
+@pytest.mark.parametrize(
+    ("elements", "blocks"), [(1, 4), (256, 4), (257, 8), (2000, 32), (4096, 64), (10000, 64)]
+)
+def test_blocks_that_find_no_element_left_are_not_busy(elements: int, blocks: int) -> None:
+    assert busy(elements) == blocks
+
+
+def test_blocks_that_deal_out_nothing_are_all_busy() -> None:
+    assert view_of(COPY).launching.busy_blocks == 1024
+    assert view_of(COPY.replace("<<<1024", "<<<n")).launching.busy_blocks is None

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import msgspec
 
@@ -144,6 +145,32 @@ class LaunchCost:
         if counters is not None and names.value(counters, names.DURATION) is not None:
             return "counters", f"{counters.origin}, less {self.costs.cold_ns:.0f} ns for its cold start"
         return "binary", "bounded model"
+
+    @cached_property
+    def busy_blocks(self) -> int | None:
+        """Blocks of the largest launch that have a part in the deepest nest of loops, where those deal out elements by
+        the block's number: the others find none left, and leave. None where the launch is not known."""
+        shape, grid = self.code.shape, self.code.launches.grid
+        if shape is None:
+            return None
+        loops = max((access.loops for access in self.code.accesses), key=len, default=())
+        busy = shape.blocks
+        for axis in "xyz":
+            number, size = f"blockIdx.{axis}", grid.get(f"gridDim.{axis}")
+            dealing = next((x for x in loops if x.first is not None and x.first.mentions(number)), None)
+            if dealing is not None and size is not None and size > 1:
+                busy = busy * self._at_work(dealing, number, size) // size
+        return busy
+
+    def _at_work(self, loop: Loop, number: str, size: int) -> int:
+        """Of so many block numbers those that come to the loop's body: the later ones start farther on."""
+
+        def turns(at: int) -> int | None:
+            return iterations(loop, {**self._of_largest, number: at})
+
+        if turns(0) is None or turns(size - 1) is None:
+            return size
+        return bisect_left(range(size), True, key=lambda at: not turns(at))
 
     @cached_property
     def most_trips(self) -> int | None:
