@@ -106,7 +106,7 @@ def test_a_bounded_gain_is_a_gain_below_what_was_promised(
 
 def test_what_the_model_counts_is_in_the_time_before_and_one_wait_stays() -> None:
     view = view_of(COPY)
-    duration = view.launching.work
+    duration = view.launching.counted
     assert duration is not None
     assert duration > SHORTEST_KERNEL_NS
     before = within_launch(view, Gain.of(1000.0, 1000.0))

@@ -153,14 +153,14 @@ def within_launch(view: KernelView, gain: Gain, *, counted: bool = False) -> Gai
 
     A measured duration is start-up and work before the repair. One by the model is what the work takes at least, so
     that the cause's own time comes on top of it, unless it is `counted`: the model takes blocks and threads as they
-    are launched. However many there are, what loads waits for it once. Where loops turn as often as nothing tells, the
-    start-up's share is not known.
+    are launched. However many there are, what loads waits for it once.
     """
-    duration, measured = view.launching.work, view.launching.duration_origin[0] != "binary"
-    if duration is None or not (measured or view.launching.is_counted):
+    whole = view.launching.counted if counted else None
+    duration = view.launching.duration if whole is None else whole
+    if duration is None:
         return gain
     work = max(duration - SHORTEST_KERNEL_NS, 0.0)
-    before_it = measured or counted
+    before_it = whole is not None or view.launching.duration_origin[0] != "binary"
     loads = bool(view.sass.where(lambda x: x.opcode == "LDG"))
     least = view.gpu.costs.memory_wait / view.gpu.clock_hz * 1e9 if loads else 0.0
 

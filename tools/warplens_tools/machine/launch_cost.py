@@ -102,19 +102,13 @@ class LaunchCost:
         return self._modelled(float(self.most_trips)) if self.most_trips else self._modelled(None)
 
     @cached_property
-    def work(self) -> float | None:
-        """As `duration`, which by the model is what the launch takes at the least: bodies that the compiler wrote
-        several times over count once."""
-        if self.duration is None or self.duration_origin[0] != "binary":
-            return self.duration
-        return self._modelled(max(self.most_trips / self._copies, 1.0) if self.most_trips else None)
-
-    @property
-    def is_counted(self) -> bool:
-        """Whether the model counts all that a launch does: no loop within those around its accesses turns as often as
-        nothing tells."""
+    def counted(self) -> float | None:
+        """As `duration`, of all that the kernel does: None where it was measured, or loops within those around its
+        accesses turn as often as nothing tells. Bodies that the compiler wrote several times over count once."""
         known = max((len(access.loops) for access in self.code.accesses), default=0)
-        return max(self.code.sass.flow.depths, default=0) <= known
+        if self.duration_origin[0] != "binary" or max(self.code.sass.flow.depths, default=0) > known:
+            return None
+        return self._modelled(max(self.most_trips / self._copies, 1.0) if self.most_trips else None)
 
     def _modelled(self, turns: float | None) -> float | None:
         """Nanoseconds of the largest launch by the bounded model, its loops' bodies executed so often."""
