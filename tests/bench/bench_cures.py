@@ -12,8 +12,8 @@ message says, and `pair.json`:
      "promised_before": [1.0, 1.5, 2.0]}
 
 `line` is the repository's, `base_line` that of `base.cu`. `outside` says that the cause stands in the host's code, so
-that the whole timeline counts; `apart` that the judge, who would take too long, is not asked; `promised_before` is what
-was promised before repairs that had seen these pairs.
+that the whole timeline counts; `apart` that the judge is not asked, who would refuse the cure or take too long;
+`promised_before` is what was promised before repairs that had seen these pairs.
 
 The promise is the one that the finding makes on `base.cu`, for the card that is here. What was gained is the judge's
 timing of the base against the cure, in place; where it does not time the cure (other results by rounding, another
@@ -44,7 +44,7 @@ import msgspec
 
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import MeasureSettings
-from warplens.measure.kernel.survey import survey
+from warplens.measure.kernel.survey import survey_run
 from warplens.measure.verdict import Candidate
 from warplens.service.edited import edits_between
 from warplens.service.service import CheckOptions, Service
@@ -92,7 +92,7 @@ class Pair(msgspec.Struct, frozen=True):
     promised_before: tuple[float, float, float] | None = None
     base_line: int = 0
     outside: bool = False
-    #: A launch takes so long, or moves so much memory, that the judge is not asked.
+    #: The judge is not asked: he would refuse the cure, or take too long.
     apart: bool = False
 
 
@@ -138,25 +138,24 @@ def in_turns(pair: Pair, folder: Path, gpu: Gpu, place: Path) -> dict[str, Any]:
     built = {name: _build(folder / f"{name}.cu", place / name, gpu.arch) for name in ("base", "cure")}
     library = probe_library(resolve_toolchain())
     took: dict[str, list[float]] = {"base": [], "cure": []}
+    printed: dict[str, str] = {}
     with gpu_lock(gpu.uuid, f"timing {pair.kernel}", timeout=GIVEN_UP):
         for turn in range(TURNS):
             for name in ("base", "cure") if turn % 2 == 0 else ("cure", "base"):
                 command = Command((str(built[name]),), str(place))
-                span = _span(command, library, place) if pair.outside else None
-                took[name].append(span or _launch(pair, command, library, place))
-        said = {
-            name: subprocess.run(
-                [str(program)], capture_output=True, text=True, timeout=RUN_LIMIT, check=False
-            ).stdout
-            for name, program in built.items()
-        }
+                spent, printed[name] = (
+                    (_span(command, library, place), "")
+                    if pair.outside
+                    else _launch(pair, command, library, place)
+                )
+                took[name].append(spent)
     gains = sorted(b / c for b in took["base"] for c in took["cure"])
     gained = median(took["base"]) / median(took["cure"])
     by = "the timeline of both programs" if pair.outside else "both programs in turns"
     return {
         "gained": [round(gained, 3), round(gains[0], 3), round(gains[-1], 3)],
         "by": by,
-        "prints_alike": said["base"] == said["cure"],
+        "prints_alike": printed["base"] == printed["cure"] if not pair.outside else None,
         "kernel_us": round(median(took["base"]), 2),
     }
 
@@ -168,14 +167,15 @@ def _build(source: Path, output: Path, arch: str) -> Path:
     return output
 
 
-def _launch(pair: Pair, command: Command, library: Path, place: Path) -> float:
-    """Microseconds of the kernel's launches of the shape that takes longest, in the middle and without the first."""
-    found = survey(command, library, place, RUN_LIMIT)
+def _launch(pair: Pair, command: Command, library: Path, place: Path) -> tuple[float, str]:
+    """Microseconds of the kernel's launches of the shape that takes longest, in the middle and without the first; and
+    what the program prints."""
+    found, run = survey_run(command, library, place, RUN_LIMIT)
     shapes = [s for s in found if _named(s.mangled, pair.kernel) and s.samples]
     if not shapes:
         raise ValueError(f"{pair.kernel} was not timed among {[unit_free_name(s.mangled) for s in found]}")
     slowest = max(shapes, key=lambda s: s.total_ns)
-    return median(slowest.samples[1:] or slowest.samples) / 1e3
+    return median(slowest.samples[1:] or slowest.samples) / 1e3, str(run.stdout)
 
 
 def _named(mangled: str, kernel: str) -> bool:
