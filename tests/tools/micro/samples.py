@@ -441,6 +441,16 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             kernel("int t, c, p; t = i; c = t % 4; p = (t / 4) % n; atomicAdd(o + 4 * p + c, a[t]);"),
             finds=True,
         ),
+        Sample(
+            "an axis left out",
+            kernel("int j = blockIdx.y * blockDim.y + threadIdx.y; atomicAdd(&o[i], a[j * n + i]);"),
+            finds=True,
+        ),
+        Sample(
+            "an axis of blocks",
+            kernel("int j = blockIdx.y; atomicAdd(&o[i], a[j * n + i]);"),
+            finds=False,
+        ),
         Sample("chosen by data", kernel("atomicAdd(&o[(int)a[i] % n], 1.0f);"), finds=False),
         Sample("its own", kernel("int p = i % n, q = i / n; atomicAdd(&o[q * n + p], a[i]);"), finds=False),
     ),
@@ -464,6 +474,24 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=True,
         ),
         Sample(
+            "a function that it calls",
+            kernel(
+                "o[i] = walked(a[i], n);",
+                "__device__ float walked(float x, int n) { for (int j = 0; j < n; ++j) { x = x * x + 0.1f; "
+                "if (x > 4.0f) return x; } return 0.0f; }\n",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a function as long for all",
+            kernel(
+                "o[i] = walked(a[i], n);",
+                "__device__ float walked(float x, int n) { for (int j = 0; j < n; ++j) x = x * x + 0.1f; "
+                "return x; }\n",
+            ),
+            finds=False,
+        ),
+        Sample(
             "a warp for each row",
             "__global__ void k(const int *first, const float *a, float *o) { int i = threadIdx.x / 32; "
             "float s = 0; "
@@ -479,7 +507,34 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample("a grid's stride", kernel("for (int j = i; j < n; j += gridDim.x * 256) o[j] = a[j];"), finds=False),
         Sample("as long for all", kernel("float s = 0; for (int j = 0; j < n; ++j) s += a[j]; o[i] = s;"), finds=False),
     ),
+    "generator-setup": (
+        Sample(
+            "a subsequence for each thread",
+            "__global__ void k(curandState *s) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+            "curand_init(7, i, 0, &s[i]); }",
+            finds=True,
+        ),
+        Sample(
+            "a seed for each thread",
+            "__global__ void k(curandState *s) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+            "curand_init(7 + i, 0, 0, &s[i]); }",
+            finds=False,
+        ),
+        Sample(
+            "a generator that counts",
+            "__global__ void k(curandStatePhilox4_32_10_t *s) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+            "curand_init(7, i, 0, &s[i]); }",
+            finds=False,
+        ),
+    ),
     "updates-by-data": (
+        Sample(
+            "a place of a hash table",
+            "struct E { unsigned key, value; };\n__global__ void k(E *table, const unsigned *keys) { "
+            "unsigned key = keys[blockIdx.x * blockDim.x + threadIdx.x], at = key * 2654435761u >> 12; "
+            "while (atomicCAS(&table[at].key, 0u, key)) at = (at + 1) & 1048575; }",
+            finds=True,
+        ),
         Sample(
             "a histogram",
             "__global__ void k(const int *key, int *bins, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
