@@ -602,6 +602,18 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=True,
         ),
         Sample(
+            "one of the grid",
+            kernel(
+                "auto g = cooperative_groups::this_grid(); for (int j = 0; j < n; ++j) { o[i] = a[i + j]; g.sync(); }"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "results handed on through global memory",
+            kernel("for (int j = 1; j < n; ++j) { o[j * n + i] = o[(j - 1) * n + i + 1]; __syncthreads(); }"),
+            finds=True,
+        ),
+        Sample(
             "a tile's two",
             kernel(
                 "__shared__ float s[256]; for (int j = 0; j < n; ++j) { s[threadIdx.x] = a[j * 256 + i]; "
