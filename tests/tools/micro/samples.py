@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from warplens_tools.testing import Sample
 
 INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+MADE = "made<<<g, b>>>(x, y); k<<<g, b>>>(y, z, 7);"
 RECORD = "struct P { float x, y, z, w; };\n"
 
 
@@ -24,6 +25,12 @@ def kernel(body: str, before: str = "", launch: str = "") -> str:
 def leaders(body: str) -> str:
     """A kernel that is launched with blocks of eight warps."""
     return kernel(body, launch="k<<<64, 256>>>(a, o, n);")
+
+
+def passes(body: str, launches: str) -> str:
+    """A kernel beside one that makes its input, and the host function that launches both."""
+    made = f"__global__ void made(const float *a, float *o) {{ {INDEX} o[i] = a[i] + 1.0f; }}\n"
+    return f"{kernel(body, made)}void f(float *x, float *y, float *z, int g, int b) {{ {launches} }}\n"
 
 
 def records(body: str, fields: str = "float x, y, z, w;") -> str:
@@ -526,6 +533,21 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             "curand_init(7, i, 0, &s[i]); }",
             finds=False,
         ),
+    ),
+    "passes-in-a-row": (
+        Sample("the same threads", passes("o[i] = 2.0f * a[i];", MADE), finds=True),
+        Sample("another grid", passes("o[i] = 2.0f * a[i];", MADE.replace("k<<<g", "k<<<1")), finds=False),
+        Sample(
+            "the neighbours'",
+            passes("o[i] = a[i] + a[i + n];", MADE),
+            finds=False,
+        ),
+        Sample(
+            "a copy between",
+            passes("o[i] = 2.0f * a[i];", MADE.replace("; k", "; cudaMemcpy(y, x, 4, h); k")),
+            finds=False,
+        ),
+        Sample("another array", passes("o[i] = 2.0f * a[i];", MADE.replace("(y, z", "(x, z")), finds=False),
     ),
     "updates-by-data": (
         Sample(
