@@ -328,6 +328,27 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=True,
         ),
         Sample(
+            "along one axis",
+            kernel("float s = 0; for (int k = -n; k <= n; ++k) s += a[i + k] * (k + n); o[i] = s;"),
+            finds=True,
+        ),
+        Sample(
+            "a row of its own",
+            kernel("int first = i * n; float s = 0; for (int k = 0; k < n; ++k) s += a[first + k]; o[i] = s;"),
+            finds=False,
+        ),
+        Sample(
+            "a stencil",
+            kernel("int y = blockIdx.y, at = y * n + i; o[at] = a[at - 1] + a[at + 1] + a[at - n] + a[at + n];"),
+            finds=True,
+        ),
+        Sample(
+            "fields beside one another",
+            kernel("o[i] = a[i] + a[i + n] + a[i + 2 * n] + a[i + 3 * n];"),
+            finds=False,
+        ),
+        Sample("a few of a row", kernel("o[i] = a[i] + a[i + 1] + a[i + 2] + a[i + 3];"), finds=False),
+        Sample(
             "a median, clamped",
             kernel(
                 "int y = blockIdx.y * 8 + threadIdx.y; float s = 0; for (int dy = 0; dy < n; ++dy) "
