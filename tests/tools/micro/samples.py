@@ -27,6 +27,13 @@ def leaders(body: str) -> str:
     return kernel(body, launch="k<<<64, 256>>>(a, o, n);")
 
 
+def rows(launch: str) -> str:
+    """A kernel that goes over a picture, row by row of its blocks."""
+    return kernel(
+        "int y = blockIdx.y * blockDim.y + threadIdx.y; o[y * n + i] = a[y * n + i];", launch=launch
+    )
+
+
 def passes(body: str, launches: str) -> str:
     """A kernel beside one that makes its input, and the host function that launches both."""
     made = f"__global__ void made(const float *a, float *o) {{ {INDEX} o[i] = a[i] + 1.0f; }}\n"
@@ -424,6 +431,11 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
         Sample(
+            "counted down",
+            kernel("o[i] = fminf(o[i], o[i ^ n]);", launch="for (int j = n; j > 0; j >>= 1) k<<<64, 256>>>(a, o, j);"),
+            finds=True,
+        ),
+        Sample(
             "a few",
             kernel("o[i] += a[i];", launch="for (int s = 0; s < 4; ++s) k<<<64, 256>>>(a, o, s);"),
             finds=False,
@@ -554,6 +566,11 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             "curand_init(7, i, 0, &s[i]); }",
             finds=False,
         ),
+    ),
+    "narrow-block": (
+        Sample("eight threads wide", rows("k<<<n, dim3(8, 8)>>>(a, o, n);"), finds=True),
+        Sample("a warp wide", rows("k<<<n, dim3(32, 8)>>>(a, o, n);"), finds=False),
+        Sample("rows of two sectors", rows("k<<<n, dim3(16, 16)>>>(a, o, n);"), finds=False),
     ),
     "passes-in-a-row": (
         Sample("the same threads", passes("o[i] = 2.0f * a[i];", MADE), finds=True),

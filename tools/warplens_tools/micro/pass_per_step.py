@@ -97,7 +97,7 @@ class PassPerStep(MicroTool):
         )
 
     def _is_short(self, loop: HostLoop) -> bool:
-        bound = re.search(r"[<>!]=?\s*(\d+)\s*;", loop.header)
+        bound = re.search(r"(?:<=?|!=)\s*(\d+)\s*;", loop.header)
         return bound is not None and int(bound[1]) < STEPS
 
     def _steps_by(self, site: LaunchSite, loop: HostLoop) -> bool:
