@@ -514,6 +514,15 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=True,
         ),
         Sample(
+            "a stack that data fill",
+            kernel(
+                "int stack[32], top = 1; stack[0] = 0; float s = 0; while (top > 0) { int at = stack[--top]; "
+                "if (at < n && a[at] < a[i]) { stack[top++] = 2 * at + 1; stack[top++] = 2 * at + 2; } s += a[at]; } "
+                "o[i] = s;"
+            ),
+            finds=True,
+        ),
+        Sample(
             "a function that it calls",
             kernel(
                 "o[i] = walked(a[i], n);",

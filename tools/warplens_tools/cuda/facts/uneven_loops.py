@@ -26,6 +26,7 @@ _TOGETHER = re.compile(
     r"|%\s*32\b|&\s*(?:31|0x1[fF])\b|>>\s*5\b|/\s*32\b|tiled_partition",
     re.IGNORECASE,
 )
+_TESTED = LOOPS | {"if_statement"}
 _BARRIER = "__syncthreads"
 #: Waiting for others is no work of one's own.
 _WAITS = re.compile(r"\batomic[A-Z]|\bvolatile\b|__threadfence")
@@ -33,6 +34,8 @@ _SIZE = re.compile(r"\bsizeof\s*\([^()]*\)")
 _ELEMENT = re.compile(r"\b([A-Za-z_]\w*)(?:(?:\.|->)\w+)*\s*\[")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _MEMBER = re.compile(r"(?:\.|->)\s*[A-Za-z_]\w*")
+_OF = re.compile(r"[A-Za-z_]\w*(?:\.|->)([A-Za-z_]\w*)\b(?!\s*\()")
+_SET_MEMBER = re.compile(r"(?:\.|->)([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?(?:\+\+|--|[-+*/%&|^]?=(?!=))")
 _STEPPED = re.compile(r"(?:\+\+|--)\s*([A-Za-z_]\w*)|\b([A-Za-z_]\w*)\s*(?:\+\+|--|[-+]=(?!=))")
 _ADDED = re.compile(r"\b([A-Za-z_]\w*)\s*[-+]=([^;{}]*)")
 #: A test that asks a function, as whether a ray hits.
@@ -40,7 +43,7 @@ _ASKS = re.compile(r"\b(?!sizeof|min|max|abs|fabs|static_cast)[A-Za-z_]\w*\s*\("
 _LANES = frozenset({"threadIdx", "blockIdx"})
 #: How deep calls are followed.
 _DEEPEST = 3
-_SET = re.compile(r"\b([A-Za-z_]\w*)\s*(?:[*/%&|^]|<<|>>)?=(?!=)")
+_SET = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?(?:[*/%&|^]|<<|>>)?=(?!=)")
 
 
 class UnevenLoop(msgspec.Struct, frozen=True):
@@ -153,6 +156,18 @@ def _stepped(tree: SourceTree, condition: Node) -> set[str]:
     return {a or b for a, b in _STEPPED.findall(tree.code_of(update))} if update is not None else set()
 
 
+def _stepped_by_data(tree: SourceTree, body: Node, names: BodyNames, worked: set[str]) -> set[str]:
+    """What is counted up or down where a test on data lets it: the top of a stack, the matches found so far."""
+    found: set[str] = set()
+    for node in walk(body):
+        test = node.child_by_field_name("condition") if node.type in _TESTED else None
+        used = _words(tree.code_of(test)) if test is not None else set()
+        loads = test is not None and "[" in tree.code_of(test) and bool(used & names.lanes)
+        if loads or used & (names.data | worked):
+            found |= {a or b for a, b in _STEPPED.findall(_MEMBER.sub("", tree.code_of(node)))}
+    return found
+
+
 def _counter(tree: SourceTree, condition: Node) -> str:
     """What the header of a `for` counts in, as written: `path.bounce` of `++path.bounce`."""
     update = condition.parent.child_by_field_name("update") if condition.parent is not None else None
@@ -171,8 +186,13 @@ def _by_data(
     code = _MEMBER.sub("", tree.code_of(body))
     worked = {name for name in _SET.findall(code) if name in names.lanes}
     worked |= {name for name, value in _ADDED.findall(code) if _words(value) & names.data}
+    worked |= _stepped_by_data(tree, body, names, worked)
     counter = _counter(tree, condition)
     test = tree.code_of(condition)
+    # A member that the loop leaves alone ends nothing, whatever it does to the others.
+    left = set(_OF.findall(test)) - set(_SET_MEMBER.findall(tree.code_of(body)))
+    for member in sorted(left):
+        test = re.sub(rf"[A-Za-z_]\w*(?:\.|->){member}\b", "0", test)
     if _words(test.replace(counter, "0") if counter else test) & worked:
         return condition, "data"
     for node in walk(body):
