@@ -581,6 +581,38 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample("a warp wide", rows("k<<<n, dim3(32, 8)>>>(a, o, n);"), finds=False),
         Sample("rows of two sectors", rows("k<<<n, dim3(16, 16)>>>(a, o, n);"), finds=False),
     ),
+    "allocation-in-loop": (
+        Sample(
+            "in each iteration",
+            kernel("o[i] = a[i];", launch="for (int s = 0; s < n; ++s) { cudaMalloc(&o, n); k<<<4, 64>>>(a, o, n); }"),
+            finds=True,
+        ),
+        Sample(
+            "before the loop",
+            kernel("o[i] = a[i];", launch="cudaMalloc(&o, n); for (int s = 0; s < n; ++s) k<<<64, 256>>>(a, o, n);"),
+            finds=False,
+        ),
+    ),
+    "managed-faults": (
+        Sample(
+            "no prefetch",
+            kernel("o[i] = a[i];", launch="float *m; cudaMallocManaged(&m, n); k<<<64, 256>>>(a, m, n);"),
+            finds=True,
+        ),
+        Sample(
+            "a prefetch",
+            kernel(
+                "o[i] = a[i];",
+                launch="float *m; cudaMallocManaged(&m, n); cudaMemPrefetchAsync(m, n, 0); k<<<64, 256>>>(a, m, n);",
+            ),
+            finds=False,
+        ),
+        Sample(
+            "not passed",
+            kernel("o[i] = a[i];", launch="float *m; cudaMallocManaged(&m, n); k<<<64, 256>>>(a, o, n);"),
+            finds=False,
+        ),
+    ),
     "passes-in-a-row": (
         Sample("the same threads", passes("o[i] = 2.0f * a[i];", MADE), finds=True),
         Sample("another grid", passes("o[i] = 2.0f * a[i];", MADE.replace("k<<<g", "k<<<1")), finds=False),

@@ -151,13 +151,16 @@ class _Reader:
         return variable in added and any(not places or self._is_place(n) for n in own)
 
     def _reads(self, inner: Node) -> Iterator[Node]:
+        # What a loop stores is no input: its steps hang on one another.
+        stored = {self._name(n) for n in walk(inner) if n.type == "subscript_expression" and is_assigned(n)}
         for node in walk(inner):
             if node.type == "subscript_expression" and not is_assigned(node) and not _is_place(node):
                 base = _base(node)
                 pointer = self.pointers.element(node)
                 space = pointer.space if pointer is not None else "unknown"
                 names = set(_WORD.findall(self.tree.code_of(base)))
-                if space in ("global", "unknown") and not names & self.kept:
+                kept = bool(names & self.kept) or self._name(node) in stored
+                if space in ("global", "unknown") and not kept:
                     yield node
 
 
