@@ -174,8 +174,8 @@ class GridTooSmall(MicroTool):
         """A launch of one block for each of a count that only the run knows, whose kernel walks on in loops: told
         quietly where few of them would leave the card idle."""
         depth = max(self.sass.flow.depths, default=0)
-        items = (s for s in self.view.sites if _PER_ITEM.fullmatch(s.grid) and not self._is_quotient(s))
-        site = next(items, None)
+        counts = (s for s in self.view.sites if _PER_ITEM.fullmatch(s.grid) and not self._is_quotient(s))
+        site = next(counts, None)
         if site is None or not depth or self._is_serial() or _STRIDES_BLOCKS.search(self.view.body):
             return
         sms, items = self.gpu.multiprocessors, site.grid

@@ -41,7 +41,7 @@ import re
 from collections.abc import Iterator
 
 from warplens_tools.arch.gpu import Costs
-from warplens_tools.cuda.facts.host_loops import HostCall
+from warplens_tools.cuda.facts.host_loops import HostCall, HostLoop
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.machine.launch_cost import HOST_WORK, Repeated
@@ -125,12 +125,12 @@ class HostSyncInLoop(MicroTool):
         return tuple(seen)
 
 
-def _brings(call: HostCall) -> bool:
-    """Whether a call copies an array to the device, and not a single value."""
-    given = [a.strip() for a in call.arguments.strip().strip("()").split(",")]
-    return (
-        call.name == "cudaMemcpy" and "HostToDevice" in call.arguments and not given[1:2][0].startswith("&")
-    )
+def _brings(call: HostCall, loop: HostLoop) -> bool:
+    """Whether a call copies a whole array to the device: no single value, and no part that the iteration chooses."""
+    if call.name != "cudaMemcpy" or "HostToDevice" not in call.arguments:
+        return False
+    counters = set(_SET.findall(loop.header))
+    return not re.search(r",\s*&", call.arguments) and not counters & set(re.findall(r"\w+", call.arguments))
 
 
 def wait_ratio(repeated: Repeated, costs: Costs) -> float:

@@ -32,10 +32,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.arch.gpu import SECTOR_BYTES
 from warplens_tools.finding import Finding
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.sectors import SECTOR_BYTES, growth_along_lanes
+from warplens_tools.micro.common.sectors import growth_along_lanes
 
 
 class NarrowBlock(MicroTool):

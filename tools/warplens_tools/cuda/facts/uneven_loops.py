@@ -188,12 +188,12 @@ def _by_data(
     worked |= {name for name, value in _ADDED.findall(code) if _words(value) & names.data}
     worked |= _stepped_by_data(tree, body, names, worked)
     counter = _counter(tree, condition)
-    test = tree.code_of(condition)
+    asked = tree.code_of(condition)
     # A member that the loop leaves alone ends nothing, whatever it does to the others.
-    left = set(_OF.findall(test)) - set(_SET_MEMBER.findall(tree.code_of(body)))
+    left = set(_OF.findall(asked)) - set(_SET_MEMBER.findall(tree.code_of(body)))
     for member in sorted(left):
-        test = re.sub(rf"[A-Za-z_]\w*(?:\.|->){member}\b", "0", test)
-    if _words(test.replace(counter, "0") if counter else test) & worked:
+        asked = re.sub(rf"[A-Za-z_]\w*(?:\.|->){member}\b", "0", asked)
+    if _words(asked.replace(counter, "0") if counter else asked) & worked:
         return condition, "data"
     for node in walk(body):
         test = node.child_by_field_name("condition") if node.type == "if_statement" else None
