@@ -678,6 +678,17 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     ),
     "element-gathers": (
         Sample(
+            "the coordinates of a neighbour",
+            kernel("int j = (int)a[i]; o[i] = a[3 * j] + a[3 * j + 1] + a[3 * j + 2];"),
+            finds=True,
+        ),
+        Sample(
+            "the ends of a row",
+            kernel("int j = (int)a[i]; o[i] = a[j + 1] - a[j];"),
+            finds=False,
+        ),
+        Sample("fields of its own", kernel("o[i] = a[3 * i] + a[3 * i + 1] + a[3 * i + 2];"), finds=False),
+        Sample(
             "features of a chosen point",
             "template <int C> __global__ void k(const float *f, const int *id, float *o) { int i = blockIdx.x * "
             "blockDim.x + threadIdx.x; int at = id[i] * C; float s = 0; for (int c = 0; c < C; ++c) s += f[at + c]; "
