@@ -34,10 +34,10 @@ def handed_on(tree: SourceTree, model: SourceModel, kernel: Kernel) -> tuple[Han
 
 
 def _pairs(tree: SourceTree, model: SourceModel, kernel: Kernel, site: LaunchSite) -> Iterator[HandedOn]:
-    reads = _passed(kernel, site, _own(accesses(tree, kernel), stored=False))
-    if not reads or not site.host_function:
+    before = [s for s in model.launches if _comes_before(s, site)]
+    reads = _passed(kernel, site, _own(accesses(tree, kernel), stored=False)) if before else []
+    if not reads:
         return
-    before = [s for s in model.launches if s.host_function == site.host_function and s.span < site.span]
     for other in reversed(before):
         maker = model.kernel(other.kernel_name.rsplit("::", 1)[-1])
         if maker is None or maker.name == kernel.name:
@@ -47,6 +47,12 @@ def _pairs(tree: SourceTree, model: SourceModel, kernel: Kernel, site: LaunchSit
         if shared and _is_alike(other, site) and not _COPIES.search(_between(tree, other, site)):
             yield HandedOn(other, site, shared)
         reads = [a for a in reads if a not in stored]
+
+
+def _comes_before(other: LaunchSite, site: LaunchSite) -> bool:
+    """Whether a launch stands before another in one function, and is passed something of what that is."""
+    here = bool(site.host_function) and other.host_function == site.host_function
+    return here and other.span < site.span and not set(site.arguments).isdisjoint(other.arguments)
 
 
 def _between(tree: SourceTree, first: LaunchSite, second: LaunchSite) -> str:

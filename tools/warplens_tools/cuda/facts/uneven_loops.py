@@ -4,6 +4,7 @@ until a value has settled; of the kernel's own text, or of the device functions 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
@@ -68,7 +69,8 @@ def uneven_loops(tree: SourceTree, kernel: Kernel) -> tuple[UnevenLoop, ...]:
     if _TOGETHER.search(code):
         return ()
     names = names_in(expanded, kernel)
-    found = _in_text(expanded, kernel, names) if _BARRIER not in code else ()
+    looped = _BARRIER not in code and re.search(r"\b(?:for|while)\b", code)
+    found = _in_text(expanded, kernel, names) if looped else ()
     return found or _outermost(_in_calls(tree, expanded.tree, expanded.function.body, names.lanes, set()))
 
 
@@ -96,12 +98,21 @@ def _in_calls(
         if not given or _TOGETHER.search(code) or _BARRIER in code:
             continue
         seen.add(name)
-        own = names_from(_MEMBER.sub("", code), given | _LANES)
-        names = BodyNames(own, frozenset(), own - _LANES)
-        for loop in _found(file, inside, names, frozenset(), called=True):
-            yield msgspec.structs.replace(loop, function=name)
+        own, loops = file.remembered(
+            ("uneven", name, given), functools.partial(_of, file, name, inside, given)
+        )
+        yield from loops
         if depth + 1 < _DEEPEST:
             yield from _in_calls(file, file, inside, own, seen, depth + 1)
+
+
+def _of(
+    file: SourceTree, name: str, inside: Node, given: frozenset[str]
+) -> tuple[frozenset[str], tuple[UnevenLoop, ...]]:
+    """What differs between lanes in a function that is handed such parameters, and its loops."""
+    own = names_from(_MEMBER.sub("", file.code_of(inside)), given | _LANES)
+    found = _found(file, inside, BodyNames(own, frozenset(), own - _LANES), frozenset(), called=True)
+    return own, tuple(msgspec.structs.replace(loop, function=name) for loop in found)
 
 
 def _callee(tree: SourceTree, call: Node) -> str:
