@@ -51,7 +51,8 @@ class SectorTool(MicroTool):
         """Throughput bounds as the accesses are, over the bounds if they were coalesced."""
         if not self.sass:
             return None
-        pipes, waiting = self.sass.cycles, self.view.waiting
+        # Atomics that meet at one place take their time whatever the layout.
+        pipes, waiting = self.sass.cycles | self.view.contention.cycles, self.view.waiting
         together = [*found, *self.alike(found)]
         ratio = bound_ratio(pipes | waiting.latency_bound(), pipes | waiting.latency_bound(_spans(together)))
         most = max(w.overfetch for w in together)
