@@ -125,6 +125,7 @@ CASES: dict[str, dict[str, Any]] = {
         "template_arguments": ("float", "2"),
         "shared_value": 0,
     },
+    "dim3 g(4); g = dim3(8); ; plain<<<g, 8>>>(a, 1);": {"grid_value": (8, 1, 1)},
     "plain << <m, 64, 16, s >> > (a, 7);": {
         "grid": "m",
         "block_value": (64, 1, 1),

@@ -608,6 +608,11 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
         Sample(
+            "a single value",
+            kernel("o[i] = a[i];", launch="float *m; cudaMallocManaged(&m, sizeof(float)); k<<<64, 256>>>(a, m, n);"),
+            finds=False,
+        ),
+        Sample(
             "not passed",
             kernel("o[i] = a[i];", launch="float *m; cudaMallocManaged(&m, n); k<<<64, 256>>>(a, o, n);"),
             finds=False,

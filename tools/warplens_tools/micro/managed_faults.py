@@ -44,7 +44,8 @@ from warplens_tools.micro.base import MicroTool
 from warplens_tools.text import Span
 
 _ALLOCATES = re.compile(
-    r"\bcudaMallocManaged\s*(?:<[^<>]*>)?\s*\(\s*(?:\([^()]*\)\s*)?&\s*([A-Za-z_]\w*)\s*[,)]"
+    r"\bcudaMallocManaged\s*(?:<[^<>]*>)?\s*\(\s*(?:\([^()]*\)\s*)?&\s*([A-Za-z_]\w*)\s*,"
+    r"(?!\s*sizeof\s*\([^()]*\)\s*\))"
 )
 _BRINGS = re.compile(r"\bcudaMem(?:PrefetchAsync|Advise|PrefetchBatchAsync)\b")
 
