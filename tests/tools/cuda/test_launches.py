@@ -55,6 +55,14 @@ CASES: dict[str, dict[str, Any]] = {
         "grid_value": (8, 4, 2),
         "block_value": (1, 1, 1),
     },
+    "int64_t const n = 20; dim3 const grid((n + 31) / 32, n), block(32); plain<<<grid, block>>>(a, 1);": {
+        "grid_value": (1, 20, 1),
+        "block_value": (32, 1, 1),
+    },
+    "dim3 const grid{8, m}; dim3 const block(m, kBlock); plain<<<grid, block>>>(a, 1);": {
+        "grid_value": (8, None, 1),
+        "block_value": (None, 256, 1),
+    },
     "dim3 block(32); block.y = m; plain<<<1, block>>>(a, 1);": {"block_value": (32, None, 1)},
     "dim3 block(32); block.y = m; block = dim3(8, 4); plain<<<1, block>>>(a, 1);": {"block_value": (8, 4, 1)},
     "dim3 block; block.x = 32; block.y = 4; plain<<<1, block>>>(a, 1);": {"block_value": (32, 4, 1)},

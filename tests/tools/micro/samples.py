@@ -240,6 +240,20 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
+    "constant-base": (
+        Sample("a power of 2", kernel("o[i] = powf(2.0f, a[i]);"), finds=True),
+        Sample("a power of 10 by the overload", kernel("o[i] = a[i] * std::pow(10.f, a[i] / 20.0f);"), finds=True),
+        Sample("an integer's", kernel("int stride = pow(2, i % 8); o[i] = a[i * stride];"), finds=True),
+        Sample("a base behind a macro", kernel("o[i] = powf(BASE, a[i]);", "#define BASE 10\n"), finds=True),
+        Sample("another base", kernel("o[i] = powf(3.0f, a[i]) + powf(20.0f, a[i]) + powf(2.5f, a[i]);"), finds=False),
+        Sample("folded by the compiler", kernel("o[i] = a[i] * powf(2.0f, 0.5f) + pow(10, -3);"), finds=False),
+        Sample("the exponential itself", kernel("o[i] = exp2f(a[i]) + __powf(2.0f, a[i]);"), finds=False),
+        Sample(
+            "a function of the file",
+            kernel("o[i] = pow(2.0f, a[i]);", "__device__ float pow(float x, float y) { return x * y; }\n"),
+            finds=False,
+        ),
+    ),
     "compared-root": (
         Sample(
             "a root compared",

@@ -151,7 +151,8 @@ class DoubleInFloatKernel(MicroTool):
         found = self._finding(uses, self.hottest_place(doubles), seen, "high", detail)
         weight = with_routines(self.sass.instructions, self.sass.flow, self.sass.weights)
         floor = self.view.traffic.cycles()
-        gain = replacement_gain(self.sass, weight, lambda _, x: _as_float(x), floor)
+        waits = self.view.waiting.floors(lambda _, x: _as_float(x))
+        gain = replacement_gain(self.sass, weight, lambda _, x: _as_float(x), floor, waits)
         busiest = max(self.sass.cycles_at(weight).values())
         hidden = gain.estimate < self.worth and max(floor.values(), default=0.0) >= busiest
         severity = "information" if hidden else found.severity

@@ -45,7 +45,7 @@ from warplens_tools.micro.base import MicroTool
 class GeneratorSetup(MicroTool):
     """A generator is skipped ahead to each thread's subsequence."""
 
-    code = "WL312"
+    code = "WL313"
     slug = "generator-setup"
     title = "Random generators skip ahead to a subsequence of each thread"
     tiers = ("source", "binary")
