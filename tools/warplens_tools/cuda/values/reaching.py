@@ -61,7 +61,8 @@ def _set_by(tree: SourceTree, statement: Node, binding: Binding, member: str) ->
 
 def _assignment(tree: SourceTree, statement: Node, name: str) -> tuple[str, Node | None]:
     """Of `name = value;` and `name.x = value;` the member, "" for all of it, and the value."""
-    inner = statement.named_children[0] if statement.type == "expression_statement" else None
+    is_expression = statement.type == "expression_statement" and bool(statement.named_children)
+    inner = statement.named_children[0] if is_expression else None
     if inner is None or inner.type != "assignment_expression":
         return "", None
     left, right = inner.child_by_field_name("left"), inner.child_by_field_name("right")
