@@ -169,6 +169,11 @@ def in_a_plane(code: str) -> float:
     return 0.6 if _LINES.search(code) or slides(code) < 1.0 else 0.2
 
 
+def in_planes_or_rows(code: str) -> float:
+    """The same where a thread that walks a row of outputs has what would be a plane of threads."""
+    return 1.0 if _stores_along(code) else in_a_plane(code)
+
+
 def in_a_divided_plane(code: str) -> float:
     """The same where a number that is divided into the indices is numbered along axes first: outputs that walk windows
     lie in a plane then.

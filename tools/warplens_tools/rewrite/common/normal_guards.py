@@ -41,7 +41,8 @@ def _named(reader: BoundReader, guard: Node) -> tuple[TextEdit, ...]:
     for node in walk(condition) if condition is not None else ():
         if node.type != "subscript_expression" or not _is_side(node) or not _is_for_the_block(reader, node):
             continue
-        words = reader.words(_index(node)) if _index(node) is not None else frozenset()
+        index = _index(node)
+        words = reader.words(index) if index is not None else frozenset[str]()
         others = (n for n in _sides(condition) if not _below(node, n))
         # an index that the same condition keeps inside is not for the statement before it
         if any(words & reader.words(side) for side in others):

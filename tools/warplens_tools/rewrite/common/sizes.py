@@ -56,6 +56,8 @@ def extent_on_host(view: View, launches: Launches, launch: Launch, axis: Axis, l
     try:
         return host_text(view, launches, launch, limit)
     except Refused:
+        if "[" not in (_worked_out(view, limit) or ""):
+            raise
         index = "xyz".find(axis.letter) if axis.value else -1
         threads = launch.site.block_value[index] if index >= 0 else None
         blocks = launches.meaning(launch.grid.axis(index), launch) if threads is not None else ""
