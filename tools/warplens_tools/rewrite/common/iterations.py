@@ -12,6 +12,7 @@ from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.cuda.values.kernel_tree import KernelTree
 from warplens_tools.cuda.values.writes import changes
+from warplens_tools.rewrite.common.apart import apart
 from warplens_tools.rewrite.common.counting import LOOPS, Counting
 from warplens_tools.rewrite.common.kernel_reader import KernelReader, Store
 from warplens_tools.rewrite.common.lengths import Length, length_of
@@ -183,11 +184,13 @@ class LoopReader(KernelReader):
 
     def _reads_elsewhere(self, loop: Counting, store: Store) -> bool:
         written = self._element(store.target)
+        given = {p.name for p in self.kernel.parameters if not p.pointer}
         for node in walk(loop.body):
             if node.type not in ("subscript_expression", "pointer_expression") or self._is_part(node):
                 continue
             array, _ = self.array_of(node)
-            if array == store.array and self._element(node) != written:
+            is_other = array == store.array and self._element(node) != written
+            if is_other and not apart(self.expanded, given, loop, store.target, node):
                 return True
         return False
 
