@@ -43,6 +43,17 @@ PROGRAMS = {
             "gather<<<", "dim3 b(32, 4), g((dim + b.x - 1) / b.x, (rows + b.y - 1) / b.y);\n  gather<<<"
         ).replace("dim3((dim + 31) / 32, (rows + 3) / 4), dim3(32, 4)", "g, b"),
     ),
+    "columns that the grid strides over": (
+        GATHER.replace("  const int d = blockIdx.x * blockDim.x + threadIdx.x;\n", "")
+        .replace("d >= dim || ", "")
+        .replace(
+            "  float sum = 0.0f",
+            "  for (int d = blockIdx.x * blockDim.x + threadIdx.x; d < dim; d += DIM) {\n  float sum = 0.0f",
+        )
+        .replace("+ most;\n", "+ most;\n  }\n")
+        .replace("DIM", "blockDim.x * gridDim.x"),
+        RUN.replace("dim3((dim + 31) / 32,", "dim3(1,"),
+    ),
     "halves of a batch": (
         """
 __global__ void weighted(const __half* p, const __half* v, __half* out, int rows, int dim) {
@@ -98,6 +109,33 @@ def test_rows_of_blocks_are_numbered_before() -> None:
     )
     main = RUN.replace("dim3((dim + 31) / 32, (rows + 3) / 4), dim3(32, 4)", "rows, 128")
     after = holds("ordered-columns", program(code, main), (7, 128, 0), (9, 37, 0))
+    assert "reinterpret_cast<const" in after
+
+
+SPARSE = """
+__global__ void spmm(const int* ends, const int* ids, const float* v, const float* B, float* C, int rows, int dim) {
+  int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  for (int j = 0; j < dim; ++j) {
+    float sum = 0.0f;
+    for (int p = 5 * row; p < 5 * (row + 1); ++p) sum += v[p] * B[ids[p] * dim + j] + ends[0];
+    C[row * dim + j] = sum;
+  }
+}
+"""
+
+
+@pytest.mark.compiler
+def test_a_loop_over_columns_becomes_an_axis_before() -> None:
+    main = (
+        SIZES
+        + FILL
+        + (
+            "  Device<float> v(rows * 5), b(rows * dim + 8, 2), c(rows * dim, 3);\n"
+            "  spmm<<<(rows + 63) / 64, 64>>>(ids, ids, v, b + o, c, rows, dim); c.show();"
+        )
+    )
+    after = holds("loop-into-columns", program(SPARSE, main), (70, 64, 0), (9, 37, 1))
     assert "reinterpret_cast<const" in after
 
 

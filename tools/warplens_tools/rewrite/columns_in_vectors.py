@@ -72,8 +72,8 @@ from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.carried import Carried
 from warplens_tools.rewrite.common.declared import declared_in, unqualified
-from warplens_tools.rewrite.common.launches import Launches, rounded_up
-from warplens_tools.rewrite.common.outputs import Outputs, head_of, launched_outputs
+from warplens_tools.rewrite.common.launches import Launch, Launches, rounded_up
+from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
 from warplens_tools.rewrite.common.reading import (
     View,
     assigned,
@@ -86,6 +86,7 @@ from warplens_tools.rewrite.common.reading import (
     stores,
     unwrapped,
 )
+from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.style import indented
 from warplens_tools.rewrite.several_outputs import OutputsWriter
 from warplens_tools.text import TextEdit
@@ -104,18 +105,22 @@ def _apply(view: View, target: Target) -> RewriteResult:
         raise Refused("the threads of a block work together already")
     launches, outputs = launched_outputs(view)
     axis = next((a for a in outputs.axes if a.letter == "x"), None)
+    is_strided = axis is None
+    if is_strided:
+        launches, outputs = launched_outputs(view, strided=True)
+        axis = next((a for a in outputs.axes if a.letter == "x"), None)
     if axis is None or not axis.limit or not axis.value or axis.offset or outputs.early or outputs.others:
         raise Refused("no column of its own is walked by each thread")
     if not any(n.type == "for_statement" and not stores(view, n) for n in outputs.work):
         raise Refused("no loop works out an output")
-    return _Writer(view, outputs, launches).result()
+    return _Writer(view, outputs, launches, is_strided=is_strided).result()
 
 
 class _Writer(OutputsWriter):
     """The kernel with neighbouring columns a thread."""
 
-    def __init__(self, view: View, outputs: Outputs, launches: Launches) -> None:
-        self.vector, self.wide = 0, dict[int, tuple[str, ...]]()
+    def __init__(self, view: View, outputs: Outputs, launches: Launches, *, is_strided: bool) -> None:
+        self.vector, self.wide, self.is_strided = 0, dict[int, tuple[str, ...]](), is_strided
         super().__init__(view, outputs, launches, axis=next(a for a in outputs.axes if a.letter == "x"))
         self.limit = self.axis.limit
 
@@ -309,18 +314,37 @@ class _Writer(OutputsWriter):
         return text
 
     def _relaunch(self) -> None:
-        rows = any(a.letter == "y" and a.limit and squeezed(a.value) in _ROW for a in self.outputs.axes)
+        down = next(
+            (a for a in self.outputs.axes if a.letter == "y" and a.limit and squeezed(a.value) in _ROW), None
+        )
         for launch in self.launches.read():
             columns, threads = launch.site.block_value[:2]
             said = launch.grid.axis(0) + launch.grid.axis(1)
+            if self.is_strided:
+                self._grid_by_limits(launch, down)
             # a grid that is said by the block's own extents would change with them
-            if rows and columns and threads and columns % self.vector == 0 and "." not in said:
-                self.launches.set(
-                    launch.block, {0: f"{columns} / {self.count}", 1: f"{threads} * {self.count}"}
-                )
+            elif down and columns and threads and columns % self.vector == 0 and "." not in said:
+                self._several_rows(launch, columns, threads)
                 self.launches.set(launch.grid, {1: rounded_up(launch.grid.axis(1), self.count)})
             else:
                 self.launches.set(launch.grid, {0: rounded_up(launch.grid.axis(0), self.count)})
+
+    def _several_rows(self, launch: Launch, columns: int, threads: int) -> None:
+        self.launches.set(launch.block, {0: f"{columns} / {self.count}", 1: f"{threads} * {self.count}"})
+
+    def _grid_by_limits(self, launch: Launch, down: Axis | None) -> None:
+        """A thread for each vector where threads strode over columns, however many of them there were."""
+        columns, threads = launch.site.block_value[:2]
+        if not columns or not threads or columns % self.vector:
+            raise Refused("how many threads a block has is not known")
+        across = host_text(self.view, self.launches, launch, self.limit)
+        if down is None:
+            self.launches.set(launch.grid, {0: rounded_up(across, f"({columns} * {self.count})")})
+            return
+        rows = host_text(self.view, self.launches, launch, down.limit)
+        self._several_rows(launch, columns, threads)
+        grid = {0: rounded_up(across, str(columns)), 1: rounded_up(rows, f"({threads} * {self.count})")}
+        self.launches.set(launch.grid, grid)
 
 
 def _terms(node: Node) -> Iterator[Node]:
