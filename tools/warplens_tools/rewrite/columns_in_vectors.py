@@ -28,7 +28,7 @@ __global__ void bags(const float* table, const int* ids, const int* ends, float*
   int bag = blockIdx.y * blockDim.y + threadIdx.y;
   if (bag >= count) return;
   const int d0 = kVector * (blockIdx.x * blockDim.x + threadIdx.x);
-  if (d0 + kVector <= dim && dim % kVector == 0 && reinterpret_cast<size_t>(table) % 16 == 0) {
+  if (d0 + kVector <= dim && dim % kVector == 0 && reinterpret_cast<size_t>(out) % 16 == 0 && reinterpret_cast<size_t>(table) % 16 == 0) {
     float sum[kVector] = {};
     for (int p = ends[bag]; p < ends[bag + 1]; ++p) {
       alignas(16) float tablePart[kVector];
@@ -39,11 +39,13 @@ __global__ void bags(const float* table, const int* ids, const int* ends, float*
         sum[o] += tablePart[o];
       }
     }
+    alignas(16) float outPart[kVector];
     #pragma unroll
     for (int o = 0; o < kVector; ++o) {
       int d = d0 + o;
-      out[bag * dim + d] = sum[o];
+      outPart[o] = sum[o];
     }
+    *reinterpret_cast<float4*>(&out[bag * dim + d0]) = *reinterpret_cast<const float4*>(outPart);
   } else {
     for (int d = d0; d < dim && d < d0 + kVector; ++d) {
       float sum = 0.0f;
@@ -63,7 +65,6 @@ whose length differs from column to column, that are left early, or that store; 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from tree_sitter import Node
@@ -71,32 +72,26 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.carried import Carried
+from warplens_tools.rewrite.common.column_places import WIDEST, ColumnReader, vector_type
 from warplens_tools.rewrite.common.declared import declared_in, unqualified
 from warplens_tools.rewrite.common.launches import Launch, Launches, rounded_up
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
 from warplens_tools.rewrite.common.reading import (
     View,
-    assigned,
     field,
-    operator_of,
     refusing,
     renamed,
     shares_memory,
     squeezed,
     stores,
-    unwrapped,
 )
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.style import indented
 from warplens_tools.rewrite.several_outputs import OutputsWriter
 from warplens_tools.text import TextEdit
 
-_WIDEST = 16
-_VECTORS = {("float", 4): "float4", ("float", 2): "float2", ("int", 4): "int4", ("double", 2): "double2"}
-_BY_BYTES = {16: "uint4", 8: "uint2", 4: "unsigned int"}
 #: The row of a thread, as axes along y number it.
 _ROW = ("blockIdx.y*blockDim.y+threadIdx.y", "threadIdx.y+blockIdx.y*blockDim.y")
-_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
@@ -125,73 +120,19 @@ class _Writer(OutputsWriter):
         self.limit = self.axis.limit
 
     def counted(self) -> str:
+        reader = ColumnReader(self.view, self.outputs, self.axis)
         #: Elements that a thread has side by side, each with what has to divide by the vector's length.
-        self.wide = {e.id: checks for n in self.outputs.work for e, checks in self._columns(n)}
+        self.wide = {e.id: checks for n in self.outputs.work for e, checks in reader.columns(n)}
         if not self.wide:
             raise Refused("no loop reads columns side by side")
         size = max(type_bytes(self.view.concrete(self.view.element(e))) or 4 for e in self._found())
-        self.vector = max(_WIDEST // size, 2)
-        return self.style.constant("kVector", str(self.vector), f"columns of a thread, up to {_WIDEST} bytes")
+        self.vector = max(WIDEST // size, 2)
+        self.stored = {n.id: found for n in self.outputs.work for found in reader.stored(n, self.vector)}
+        return self.style.constant("kVector", str(self.vector), f"columns of a thread, up to {WIDEST} bytes")
 
     def _found(self) -> Iterator[Node]:
         for work in self.outputs.work:
             yield from (e for e in self.view.elements(work) if e.id in self.wide)
-
-    def _columns(self, work: Node) -> Iterator[tuple[Node, tuple[str, ...]]]:
-        """The elements of a loop that neighbouring threads read side by side."""
-        view = self.view
-        if work.type != "for_statement":
-            return
-        for element in view.elements(work):
-            pointer = view.place(element)
-            offset = pointer.traced if pointer is not None else None
-            rests = self.axis.name in self.outputs.resting(view.names(element))
-            if pointer is None or not rests:
-                continue
-            if element.type != "subscript_expression" or offset is None or pointer.space != "global":
-                raise Refused("data say what of a column is read")
-            index = field(element, "indices").named_children[0]
-            checks = self._checks(index) if offset.coefficient("threadIdx.x") == 1 else None
-            size = type_bytes(view.concrete(pointer.element_type))
-            if (
-                checks is None
-                or size is None
-                or size > 8
-                or not view.is_plain(element)
-                or self._is_guarded(element, work)
-            ):
-                raise Refused("columns are not read side by side in whole vectors")
-            yield element, checks
-
-    def _is_guarded(self, node: Node, work: Node) -> bool:
-        """Whether a condition says that an element is read."""
-        outer = node.parent
-        while outer is not None and outer.id != work.id:
-            if outer.type in ("if_statement", "conditional_expression", "while_statement", "do_statement"):
-                return True
-            outer = outer.parent
-        return False
-
-    def _checks(self, index: Node) -> tuple[str, ...] | None:
-        """What the vector's length has to divide so that an index begins at a whole vector; None where nothing says."""
-        found, own = set[str](), 0
-        for term in _terms(unwrapped(index)):
-            if squeezed(self.view.code(term)) == self.axis.name:
-                own += 1
-                continue
-            factor = next((f for f in _factors(term) if self._is_kept(f)), None)
-            if factor is None:
-                return None
-            found.add(self.view.code(factor))
-        return tuple(sorted(found)) if own == 1 else None
-
-    def _is_kept(self, node: Node) -> bool:
-        """Whether an expression is a number or a name of which nothing changes in the kernel."""
-        code, view = self.view.code(node), self.view
-        value = view.value(node)
-        if value is not None:
-            return value % _WIDEST == 0 or _NAME.fullmatch(code) is not None
-        return code in view.parameters and code not in {name for name, _ in assigned(view.body, view)}
 
     # what is written
 
@@ -219,12 +160,11 @@ class _Writer(OutputsWriter):
     def _whole(self) -> str:
         """Whether all of a thread's columns are there, and lie in whole vectors."""
         tests = [f"{self.first} + {self.count} <= {self.limit}"]
-        tests += [
-            f"{name} % {self.count} == 0"
-            for name in sorted({n for c in self.wide.values() for n in c})
-            if not name.isdigit()
-        ]
-        bases = {self.view.code(self._base(e)): self._bytes(e) for e in self._found()}
+        stored = list(self.stored.values())
+        names = {n for checks in (*self.wide.values(), *(c for _, c, _ in stored)) for n in checks}
+        tests += [f"{name} % {self.count} == 0" for name in sorted(names) if not name.isdigit()]
+        elements = [*self._found(), *(e for e, _, _ in stored)]
+        bases = {self.view.code(self._base(e)): self._bytes(e) for e in elements}
         tests += [f"reinterpret_cast<size_t>({base}) % {size} == 0" for base, size in sorted(bases.items())]
         return " && ".join(tests)
 
@@ -260,8 +200,26 @@ class _Writer(OutputsWriter):
         return super()._with(names, inner, carried, clamped=False)
 
     def _end(self, node: Node) -> str:
+        if node.id in self.stored:
+            return self._end_in_vectors(node)
         text = self.style.code(renamed(self.view.written(node), self.instances))
         return self._each(self._with(self.view.names(node), text, Carried()))
+
+    def _end_in_vectors(self, node: Node) -> str:
+        """The columns' results one after another, and one store for all of them."""
+        element, _, wide = self.stored[node.id]
+        kind, written = self.view.element(element), self.view.written(element)
+        part = self.style.local(f"{self.view.array(element)}Part")
+        value = self.view.written(field(node.named_children[0], "right"))
+        text = f"{part}[{self.counter}] = {self.style.code(renamed(value, self.instances))};"
+        place = renamed(written, {self.axis.name: self.first})
+        return "\n".join(
+            [
+                f"alignas({self._bytes(element)}) {kind} {part}[{self.count}];",
+                self._each(self._with(self.view.names(node), text, Carried())),
+                f"*reinterpret_cast<{wide}*>(&{place}) = *reinterpret_cast<const {wide}*>({part});",
+            ]
+        )
 
     def _run(self, run: list[Node], carried: Carried) -> str:
         found = [e for n in run for e in self.view.elements(n) if e.id in self.wide]
@@ -275,7 +233,7 @@ class _Writer(OutputsWriter):
                 continue
             kind = self.view.element(element)
             part = parts[written] = self.style.local(f"{self.view.array(element)}Part")
-            wide = _VECTORS.get((kind, self.vector)) or _BY_BYTES.get(self._bytes(element))
+            wide = vector_type(kind, self._bytes(element) // self.vector, self.vector)
             if wide is None or carried.skips or carried.tests:
                 raise Refused("columns are not read side by side in whole vectors")
             place = renamed(written, {self.axis.name: self.first})
@@ -345,28 +303,6 @@ class _Writer(OutputsWriter):
         self._several_rows(launch, columns, threads)
         grid = {0: rounded_up(across, str(columns)), 1: rounded_up(rows, f"({threads} * {self.count})")}
         self.launches.set(launch.grid, grid)
-
-
-def _terms(node: Node) -> Iterator[Node]:
-    """What an index adds up."""
-    node = unwrapped(node)
-    if node.type == "binary_expression" and operator_of(node) == "+":
-        yield from _terms(field(node, "left"))
-        yield from _terms(field(node, "right"))
-    else:
-        yield node
-
-
-def _factors(node: Node) -> Iterator[Node]:
-    """What a term multiplies."""
-    node = unwrapped(node)
-    if node.type == "binary_expression" and operator_of(node) == "*":
-        yield from _factors(field(node, "left"))
-        yield from _factors(field(node, "right"))
-    elif node.type == "cast_expression":
-        yield from _factors(field(node, "value"))
-    else:
-        yield node
 
 
 REWRITE = Rewrite(

@@ -29,7 +29,7 @@ __global__ void spmm(const int* __restrict__ ends, const int* __restrict__ colum
   int row = blockIdx.y * blockDim.y + threadIdx.y;
   if (row >= rows) return;
   const int j0 = kVector * (blockIdx.x * blockDim.x + threadIdx.x);
-  if (j0 + kVector <= width && width % kVector == 0 && reinterpret_cast<size_t>(B) % 16 == 0) {
+  if (j0 + kVector <= width && width % kVector == 0 && reinterpret_cast<size_t>(B) % 16 == 0 && reinterpret_cast<size_t>(C) % 16 == 0) {
     float sum[kVector] = {};
     for (int p = ends[row]; p < ends[row + 1]; ++p) {
       alignas(16) float BPart[kVector];
@@ -40,11 +40,13 @@ __global__ void spmm(const int* __restrict__ ends, const int* __restrict__ colum
         sum[o] += values[p] * BPart[o];
       }
     }
+    alignas(16) float CPart[kVector];
     #pragma unroll
     for (int o = 0; o < kVector; ++o) {
       int j = j0 + o;
-      C[row * width + j] = sum[o];
+      CPart[o] = sum[o];
     }
+    *reinterpret_cast<float4*>(&C[row * width + j0]) = *reinterpret_cast<const float4*>(CPart);
   } else {
     for (int j = j0; j < width && j < j0 + kVector; ++j) {
       float sum = 0.0f;

@@ -28,7 +28,7 @@ __global__ void bags(const float* __restrict__ table, const int* __restrict__ id
   int bag = blockIdx.y * blockDim.y + threadIdx.y;
   if (bag >= count) return;
   const int d0 = kVector * (blockIdx.x * blockDim.x + threadIdx.x);
-  if (d0 + kVector <= dim && dim % kVector == 0 && reinterpret_cast<size_t>(table) % 16 == 0) {
+  if (d0 + kVector <= dim && dim % kVector == 0 && reinterpret_cast<size_t>(out) % 16 == 0 && reinterpret_cast<size_t>(table) % 16 == 0) {
     float sum[kVector] = {};
     for (int p = ends[bag]; p < ends[bag + 1]; ++p) {
       alignas(16) float tablePart[kVector];
@@ -39,11 +39,13 @@ __global__ void bags(const float* __restrict__ table, const int* __restrict__ id
         sum[o] += tablePart[o];
       }
     }
+    alignas(16) float outPart[kVector];
     #pragma unroll
     for (int o = 0; o < kVector; ++o) {
       int d = d0 + o;
-      out[bag * dim + d] = sum[o];
+      outPart[o] = sum[o];
     }
+    *reinterpret_cast<float4*>(&out[bag * dim + d0]) = *reinterpret_cast<const float4*>(outPart);
   } else {
     for (int d = d0; d < dim && d < d0 + kVector; ++d) {
       float sum = 0.0f;
