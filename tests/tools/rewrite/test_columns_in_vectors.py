@@ -107,9 +107,10 @@ def test_rows_of_blocks_are_numbered_before() -> None:
     code = GATHER.replace("blockIdx.x * blockDim.x + threadIdx.x", "threadIdx.x").replace(
         "blockIdx.y * blockDim.y + threadIdx.y", "blockIdx.x"
     )
-    main = RUN.replace("dim3((dim + 31) / 32, (rows + 3) / 4), dim3(32, 4)", "rows, 128")
-    after = holds("ordered-columns", program(code, main), (7, 128, 0), (9, 37, 0))
-    assert "reinterpret_cast<const" in after
+    for block in ("128", "dim"):
+        main = RUN.replace("dim3((dim + 31) / 32, (rows + 3) / 4), dim3(32, 4)", f"rows, {block}")
+        after = holds("ordered-columns", program(code, main), (7, 128, 0), (9, 37, 0))
+        assert "reinterpret_cast<const" in after and "* kVector)>>>" in after
 
 
 SPARSE = """

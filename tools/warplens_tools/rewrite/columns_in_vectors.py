@@ -90,6 +90,8 @@ from warplens_tools.rewrite.common.style import indented
 from warplens_tools.rewrite.several_outputs import OutputsWriter
 from warplens_tools.text import TextEdit
 
+#: Columns and rows of a block whose size only the run says.
+_BLOCK = (32, 8)
 #: The row of a thread, as axes along y number it.
 _ROW = ("blockIdx.y*blockDim.y+threadIdx.y", "threadIdx.y+blockIdx.y*blockDim.y")
 
@@ -278,7 +280,7 @@ class _Writer(OutputsWriter):
         for launch in self.launches.read():
             columns, threads = launch.site.block_value[:2]
             said = launch.grid.axis(0) + launch.grid.axis(1)
-            if self.is_strided:
+            if self.is_strided or (down is not None and not (columns and threads)):
                 self._grid_by_limits(launch, down)
             # a grid that is said by the block's own extents would change with them
             elif down and columns and threads and columns % self.vector == 0 and "." not in said:
@@ -291,12 +293,15 @@ class _Writer(OutputsWriter):
         self.launches.set(launch.block, {0: f"{columns} / {self.count}", 1: f"{threads} * {self.count}"})
 
     def _grid_by_limits(self, launch: Launch, down: Axis | None) -> None:
-        """A thread for each vector where threads strode over columns, however many of them there were."""
+        """A thread for each vector where threads strode over columns, or nothing says how many a block has."""
         columns, threads = launch.site.block_value[:2]
-        if not columns or not threads or columns % self.vector:
-            raise Refused("how many threads a block has is not known")
+        if not columns or not threads:
+            columns, threads = _BLOCK
+        if columns % self.vector:
+            raise Refused("a block has no whole vectors of columns")
         across = host_text(self.view, self.launches, launch, self.limit)
         if down is None:
+            self.launches.set(launch.block, {0: str(columns)})
             self.launches.set(launch.grid, {0: rounded_up(across, f"({columns} * {self.count})")})
             return
         rows = host_text(self.view, self.launches, launch, down.limit)
