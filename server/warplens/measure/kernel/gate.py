@@ -30,6 +30,9 @@ _LOWER_PRECISION = (2.0**-15, 2.0**-8)
 
 #: Timings on other inputs than the program's, and the cache state that each shares with one on the program's own.
 _VARIED = {"varied": "program", "varied flushed": "flushed"}
+#: A gain on other inputs that is one by itself where these leave less to do. By judgement: what only knows its own
+#: inputs gains nothing on others, or falls back to the kernel as it was.
+_CLEAR_GAIN = 1.5
 _SETTING = "optimize.lower-precision"
 #: What the probe says of results within their bounds that are less precise than the baseline's.
 _COARSE = "rounded more coarsely"
@@ -134,14 +137,17 @@ def _on_own_alone(
     timed: Sequence[TimingRecord], timings: Sequence[Timing], heard: VisitResult, settings: MeasureSettings
 ) -> str:
     """How a gain is not there on other inputs than the program's, in the cache state in which it is claimed; "" where
-    half of it is, within the noise."""
-    claimed: dict[str, float] = {t.cache: t.speedup.low for t in timings if change(t, settings) == "faster"}
+    half of it is, within the noise, or where they leave both less to do: much of a short launch no kernel can save."""
+    claimed = {t.cache: t for t in timings if change(t, settings) == "faster"}
     for record in timed:
         own = claimed.get(_VARIED.get(record.cache, ""))
         if own is None:
             continue
         other = _timing(record, heard, settings)
-        if other.speedup.high + other.noise < 1 + (own - 1) / 2:
+        shorter = other.candidate_ns.median <= own.candidate_ns.median
+        if shorter and other.speedup.low - other.noise >= _CLEAR_GAIN:
+            continue
+        if other.speedup.high + other.noise < 1 + (own.speedup.low - 1) / 2:
             gain = f"{other.speedup.median:.3f}× on inputs {record.inputs}"
             return f"faster on the program's own inputs, but {gain}, and a gain on one input alone is none"
     return ""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -176,6 +177,32 @@ def test_a_gain_holds_on_other_inputs_in_the_cache_state_it_is_claimed_in(
         for cache, gain in gains.items()
     )
     assert verdict(change(right, result__state="right", result__timings=timings)).state == state
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "state"),
+    [
+        # less to do there, and twice as fast: what a launch takes is left
+        (66_000.0, 30_000.0, "faster"),
+        # less to do there, and hardly any gain
+        (33_000.0, 30_000.0, "same"),
+        # twice as fast, but slower than on the inputs that it may know
+        (2_180_000.0, 1_090_000.0, "same"),
+    ],
+)
+def test_a_large_gain_need_not_be_as_large_where_inputs_leave_less_to_do(
+    baseline: float, candidate: float, state: str
+) -> None:
+    one = heard("affine-visit")["fma"]
+    spread = tuple(1 + 0.001 * (i % 7) for i in range(30))
+
+    def timing(cache: Literal["program", "varied"], slow: float, fast: float) -> TimingRecord:
+        slows = tuple(slow * x for x in spread)
+        return TimingRecord(cache, slows, tuple(fast * x for x in spread), slows[::-1], 1)
+
+    timings = (timing("program", 2_180_000.0, 31_000.0), timing("varied", baseline, candidate))
+    result = msgspec.structs.replace(one.result, timings=timings)
+    assert verdict(msgspec.structs.replace(one, result=result)).state == state
 
 
 def test_pooling_joins_rounds_by_cache_state() -> None:
