@@ -2,7 +2,7 @@
 """Naive products of bfloat16 matrices, versions of them with CuTe's wgmma, and cuBLAS, on this machine's card, as JSON.
 
     CUTLASS_PATH=CHECKOUT python tests/bench/bench_tensor_cores.py [--python PYTHON_WITH_TORCH] [--json FILE]
-        [--seconds 80]
+        [--seconds 240]
 
 `tests/gpu/tensor_cores` holds each kernel as people first write it and the proposal for it. The judge's verdict comes
 from `warplens optimize KERNEL.cu --edited PROPOSAL.cu`. Beside it all three are called by one process, alternating:
@@ -104,7 +104,8 @@ def each(what, *sizes):
     for size in sizes:
         try: what(*size)
         except Exception as failure: show(kernel=what.__name__, size=list(size), failed=repr(failure)[:300])
-each(gemm, (2048,) * 3, (4096,) * 3, (8192,) * 3, (1000, 520, 333, False), (77, 131, 64, False))
+each(gemm, (2048,) * 3, (4096,) * 3, (8192,) * 3, (1000, 1000, 344, False), (300, 640, 72, False),
+     (1000, 520, 333, False), (77, 131, 64, False))
 each(wgrad, (4096, 1024, 2048, 8), (16384, 2048, 4096, 8), (1000, 200, 129, 5, False))
 """
 
@@ -148,7 +149,7 @@ def main() -> None:
     )
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--seconds", type=float, default=80.0)
+    parser.add_argument("--seconds", type=float, default=240.0)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(6) as pool:
         folder = Path(made)

@@ -155,9 +155,15 @@ def examine_recorded(names: Sequence[str], recordings: Mapping[str, Path], arch:
     return _scored("counters", arch, programs, tuned, by_name)
 
 
+def recorded_gains() -> dict[str, float]:
+    """What each program's twin gained on the card; programs that nobody ran there yet are not in it."""
+    gained: dict[str, float] = msgspec.json.decode(GAINS.read_bytes())["gains"]
+    return gained
+
+
 def factors(score: Score) -> dict[str, float]:
     """Promised gain over what the twin gained on the card, or its inverse where that is above 1; by program."""
-    gained: dict[str, float] = msgspec.json.decode(GAINS.read_bytes())["gains"]
+    gained = recorded_gains()
     both = {o.program: (o.gain, gained[o.program]) for o in score.outcomes if o.gain and o.program in gained}
     return {name: round(max(said / seen, seen / said), 2) for name, (said, seen) in both.items()}
 

@@ -9,11 +9,23 @@ from __future__ import annotations
 import functools
 
 import pytest
-from tests.planted.scoring import LINES_APART, Score, controls, examine, factors, mark_of, planted, twin_of
+from tests.planted.scoring import (
+    LINES_APART,
+    Score,
+    controls,
+    examine,
+    factors,
+    mark_of,
+    planted,
+    recorded_gains,
+    twin_of,
+)
 
 from warplens_tools.micro.registry import TOOLS
 
 PROGRAMS = [p.stem for p in planted()]
+#: Programs whose twins nobody ran on a card yet; `record.py --gains` takes them off.
+AWAITING = {"voice_levels"}
 #: How far a promised gain may lie from what the twin gained on a card, as a factor either way.
 NEAR = 1.25
 #: Programs whose promise lies farther, with the factor that it may.
@@ -51,8 +63,12 @@ def test_the_cause_comes_first_on_its_line_and_its_twin_is_silent(program: str) 
     assert outcome.twin_clean, outcome.twin
 
 
+def test_every_program_has_the_gain_of_a_card_but_those_that_wait_for_one() -> None:
+    assert set(PROGRAMS) - set(recorded_gains()) == AWAITING
+
+
 @compiles
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", [program for program in PROGRAMS if program not in AWAITING])
 def test_a_gain_is_promised_near_what_the_twin_gained_on_a_card(program: str) -> None:
     assert factors(examined(program))[program] <= FARTHER.get(program, NEAR)
 

@@ -2,13 +2,17 @@
 """The search with a model alone, by files on both sides: prompts and answers here, candidates and verdicts on a card.
 
     python -m tests.suite.study begin FOLDER NAME ... [--feedback guidance] [--budget 20] [--batch 7]
-    python -m tests.suite.study drive FOLDER      # writes prompts and candidates as answers come; --once: one pass
+    python -m tests.suite.study drive FOLDER      # writes prompts and candidates as answers come
+    python -m tests.suite.study drive FOLDER --once     # one pass; says which prompts want an answer
     python -m tests.suite.study evaluate FOLDER [--also FOLDER ...] [--at-once 4]     # where the card is
     python -m tests.suite.study confirm FOLDER [--also FOLDER ...]    # asks for the fastest so far to be measured again
     python -m tests.suite.study report FOLDER [--also FOLDER ...] [--beside SUITE.json ...] [--out FILE]
 
 FOLDER/prompts holds the prompts of all programs and takes the answers, each under the name of its prompt with
 `.answer.md` for `.prompt.md`. No rewrite, parameter or template takes part, so whatever is gained is the model's.
+A turn on the card takes all that a batch holds: with a budget of 20 and a batch of 7 there are three. The first one's
+prompts need no card, but a toolchain (`warplens setup toolchain`), without which findings are of the source alone.
+`evaluate` wants no more of FOLDER than `asks`: what it answered lies in `asks/*/answers`.
 `--beside` names results of `tests.suite.search`: they give the experts' speedups, and what the search does without a
 model.
 """
@@ -101,8 +105,17 @@ def drive(folder: Path, *, once: bool) -> None:
             (folder / "standing.json").write_text(json.dumps(standing, indent=1) + "\n")
             sys.stderr.write(f"{time.strftime('%H:%M:%S')} {name}: {standing[name]}\n")
         if once:
+            for path in unanswered(folder, standing):
+                sys.stdout.write(f"{path}\n")
             return
         time.sleep(PAUSE)
+
+
+def unanswered(folder: Path, standing: dict[str, Any]) -> list[Path]:
+    """Prompts that some program's search waits for, the earliest first; not those that nobody wants any more."""
+    waits = sorted({name for program in standing.values() for name in program["waiting"]})
+    paths = [folder / "prompts" / name for name in waits if name.endswith(ANSWER)]
+    return [path.with_name(path.name.replace(ANSWER, PROMPT)) for path in paths if not path.is_file()]
 
 
 def waiting_in(folders: Sequence[Path]) -> list[Path]:

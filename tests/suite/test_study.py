@@ -71,7 +71,13 @@ def test_a_study_goes_on_with_verdicts_and_reports_them(
         standing = json.loads((folder / "standing.json").read_text())["scale"]
         if standing["ended"]:
             break
-        if not reply(folder):
+        # the prompts that want an answer are said, and no others
+        said = [Path(line) for line in capsys.readouterr().out.splitlines()]
+        wanted = [name for name in standing["waiting"] if name.endswith(ANSWER)]
+        assert [path.name.replace(PROMPT, ANSWER) for path in said] == sorted(wanted)
+        assert all(path.is_file() and path.parent == folder / "prompts" for path in said)
+        assert reply(folder) == len(said)
+        if not said:
             assert answer(folder / "asks" / "scale", judge=lambda *_: Judged(SourceText(CODE)))
     assert standing["ended"] == "faster"
     # which the search has asked for already

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.tools.machine.kernels import COPY, view_of
 
 from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
 from warplens_tools.cuda.facts.unsettled import unsettled_macro
@@ -101,6 +102,17 @@ def test_a_bounded_gain_is_a_gain_below_what_was_promised(
     gain = within_launch(timed(duration), Gain.of(ratio, ratio * wider))
     assert 1.0 <= gain.low <= gain.estimate <= gain.high <= ratio * wider + 0.01
     assert gain.estimate <= max(duration / SHORTEST_KERNEL_NS, 1.0) + 0.01
+
+
+def test_what_the_model_counts_is_in_the_time_before_and_one_wait_stays() -> None:
+    view = view_of(COPY)
+    duration = view.launching.counted
+    assert duration is not None
+    assert duration > SHORTEST_KERNEL_NS
+    before = within_launch(view, Gain.of(1000.0, 1000.0))
+    counted = within_launch(view, Gain.of(1000.0, 1000.0), counted=True)
+    assert counted.estimate < before.estimate
+    assert counted.estimate <= duration / SHORTEST_KERNEL_NS + 0.01
 
 
 @pytest.mark.parametrize("sure", ["high", "medium"])

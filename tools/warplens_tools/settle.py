@@ -56,7 +56,7 @@ def settle(view: KernelView, finding: Finding, *, of_program: bool, of_launch: b
     sure = _sure(view, finding, missing)
     gain = finding.gain
     if gain is not None:
-        gain = _ranged(gain if of_program else within_launch(view, gain), sure)
+        gain = _ranged(gain if of_program else within_launch(view, gain, counted=of_launch), sure)
         gain = _as_known(gain, missing)
     told = msgspec.structs.replace(finding, gain=gain, confidence=sure, missing=missing)
     severity = _severity(view, told, of_program=of_program)
@@ -148,20 +148,24 @@ def sides_by_data(view: KernelView) -> Iterable[tuple[int, Span]]:
     yield from data_guards(view.tree, view.kernel)
 
 
-def within_launch(view: KernelView, gain: Gain) -> Gain:
+def within_launch(view: KernelView, gain: Gain, *, counted: bool = False) -> Gain:
     """The gain of a launch whose start-up no repair shortens.
 
     A measured duration is start-up and work before the repair. One by the model is what the work takes at least, so
-    that the cause's own time comes on top of it.
+    that the cause's own time comes on top of it, unless it is `counted`: the model takes blocks and threads as they
+    are launched. However many there are, what loads waits for it once.
     """
-    duration = view.launching.duration
+    whole = view.launching.counted if counted else None
+    duration = view.launching.duration if whole is None else whole
     if duration is None:
         return gain
     work = max(duration - SHORTEST_KERNEL_NS, 0.0)
-    measured = view.launching.duration_origin[0] != "binary"
+    before_it = whole is not None or view.launching.duration_origin[0] != "binary"
+    loads = bool(view.sass.where(lambda x: x.opcode == "LDG"))
+    least = view.gpu.costs.memory_wait / view.gpu.clock_hz * 1e9 if loads else 0.0
 
     def bounded(ratio: float) -> float:
-        before, after = (work, work / ratio) if measured else (work * ratio, work)
+        before, after = (work, max(work / ratio, min(work, least))) if before_it else (work * ratio, work)
         return (SHORTEST_KERNEL_NS + before) / (SHORTEST_KERNEL_NS + after)
 
     return Gain.of(bounded(gain.estimate), bounded(gain.high))

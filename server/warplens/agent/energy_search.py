@@ -27,6 +27,7 @@ LIGHTER = frozenset(
     {
         "float-literals",
         "constant-power",
+        "constant-base",
         "divide-once",
         "reciprocal-root",
         "plain-arithmetic",

@@ -15,8 +15,9 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.nvml import GpuState, gpu_state
 from warplens_tools.errors import MissingToolError
 
-#: Seconds between two readings: NVML itself refreshes power every 20 to 100 ms.
-_PERIOD = 0.1
+#: Seconds between two readings: NVML itself refreshes power every 20 to 100 ms, and each goes through locks of the
+#: driver that programs which start and end need, on other cards too.
+_PERIOD = 0.2
 
 
 def conditions_together(several: Sequence[Conditions]) -> Conditions:

@@ -212,10 +212,14 @@ class _Confirming:
     def _visit_alone(self, visits: Visits) -> Visited:
         """With a turn of its own: its program starts while others have the card. What it says is said with what was
         read of the card in that turn, which ends before the next process."""
-        heards: list[VisitResult] = []
-        visits.judge([self._built.job], heards.append, self._task, self._turn)
-        conditions = self._turn.take().now()
-        return Visited(heards[-1], self._opened.verdict(self._built, heards[-1], conditions), conditions)
+        heards: list[Visited] = []
+
+        def take(heard: VisitResult) -> None:
+            conditions = self._turn.take().now()
+            heards.append(Visited(heard, self._opened.verdict(self._built, heard, conditions), conditions))
+
+        visits.judge([self._built.job], take, self._task, self._turn)
+        return heards[-1]
 
     def _of_all(self, fresh: Sequence[Visited], compared: VisitResult) -> Verdict:
         """What all fresh processes and the comparison on all inputs come to, under what each of them was timed."""

@@ -372,6 +372,8 @@ class Judge:
                     tell(found)
 
             visited(opened.visits, built, take, task, turn)
+            if first:
+                turn.take()
             if others_of(opened):
                 full = [b for b in built if b.candidate.id in first]
                 first = judge_shapes(opened, full, first, verdict, task)

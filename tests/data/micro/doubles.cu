@@ -7,6 +7,13 @@ __global__ void damped(float *__restrict__ x, const float *__restrict__ v, int n
     if (i < n) x[i] = x[i] * 0.98 + 0.5 * v[i];  // expect: double-in-float-kernel
 }
 
+// The factor is passed as a double, and no data is.
+__global__ void damped_by(float *__restrict__ x, const float *__restrict__ v, int n, double factor)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] = x[i] * factor + v[i];  // expect: double-in-float-kernel
+}
+
 __global__ void damped_in_float(float *__restrict__ x, const float *__restrict__ v, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -148,7 +148,7 @@ __global__ void insert(unsigned *table, unsigned mask, unsigned rows)
     unsigned r = blockIdx.x * blockDim.x + threadIdx.x;
     if (r >= rows) return;
     unsigned slot = (r * 2654435761u >> 7) & mask;
-    while (atomicCAS(&table[slot], 0xffffffffu, r) != 0xffffffffu) slot = (slot + 1) & mask;
+    while (atomicCAS(&table[slot], 0xffffffffu, r) != 0xffffffffu) slot = (slot + 1) & mask;  // expect: updates-by-data
 }
 
 void launch_insert(unsigned *table, unsigned mask) { insert<<<80000, 256>>>(table, mask, 20480000); }

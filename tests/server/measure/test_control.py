@@ -26,6 +26,7 @@ from warplens_tools.run.probe.records import (
     Opened,
     Record,
     ResultRecord,
+    Stage,
     SurveyedShape,
     read_records,
 )
@@ -59,7 +60,9 @@ def visits(tmp_path: Path) -> Visits:
     return Visits(place, SETTINGS, tmp_path)
 
 
-def answer(monkeypatch: pytest.MonkeyPatch, control: ResultRecord | None) -> list[Job]:
+def answer(
+    monkeypatch: pytest.MonkeyPatch, control: ResultRecord | None, free_share: float = 0.0
+) -> list[Job]:
     """What a visit says: of the control as given (None: it dies of it), of every candidate the recorded `slow`."""
     first = [
         r for r in read_records(RECORDED / "affine-visit.jsonl") if isinstance(r, Opened | BaselineRecord)
@@ -67,9 +70,17 @@ def answer(monkeypatch: pytest.MonkeyPatch, control: ResultRecord | None) -> lis
     jobs: list[Job] = []
 
     def run(
-        _: Command, job: Job, __: Path, *, on_record: Callable[[Record], None], **___: object
+        _: Command,
+        job: Job,
+        __: Path,
+        *,
+        on_record: Callable[[Record], None],
+        on_arrival: Callable[[], None] | None,
+        **___: object,
     ) -> ProbeRun:
         jobs.append(job)
+        if on_arrival is not None:
+            on_arrival()
         records: list[Record] = list(first)
         for candidate in job.candidates:
             records.append(Begin(candidate.id))
@@ -78,9 +89,11 @@ def answer(monkeypatch: pytest.MonkeyPatch, control: ResultRecord | None) -> lis
                 break
             records.append(msgspec.structs.replace(known, candidate=candidate.id))
         else:
-            records.append(Closed())
+            records.append(Closed(free_share))
         for record in records:
             on_record(record)
+        if on_arrival is not None:
+            on_record(Stage("ended"))
         return ProbeRun(tuple(records), None)
 
     monkeypatch.setattr(room, "run_with_probe", run)
@@ -133,3 +146,39 @@ def test_how_far_it_is_from_itself_is_noise(visits: Visits, monkeypatch: pytest.
     assert noise > 0.1
     # a kernel that launches others is never so near to itself
     assert state(recorded("geometry"), children=True)[1] > SETTINGS.child_noise
+
+
+class Turns:
+    """A card's turn that notes what is done with it."""
+
+    def __init__(self) -> None:
+        self.noted: list[str] = []
+
+    def take(self) -> None:
+        self.noted.append("taken")
+
+    def leave(self) -> None:
+        self.noted.append("left")
+
+
+@pytest.mark.parametrize(("free_share", "ends"), [(0.9, ["left", "ended"]), (0.2, ["ended"])])
+def test_the_card_is_left_before_the_program_ends_unless_memory_is_scarce(
+    free_share: float, ends: list[str], visits: Visits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(monkeypatch, recorded("geometry"), free_share)
+    turn = Turns()
+    monkeypatch.setattr(
+        visits,
+        "_note",
+        lambda record, note=visits._note: (
+            turn.noted.append("ended") if isinstance(record, Stage) else note(record)
+        ),
+    )
+    heard: list[VisitResult] = []
+
+    def hear(one: VisitResult) -> None:
+        heard.append(one)
+        turn.noted.append("heard")
+
+    visits.judge([JobCandidate("a", "/a", "k")], hear, turn=turn)
+    assert turn.noted == ["left", "taken", "heard", *ends] and heard

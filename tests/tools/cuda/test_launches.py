@@ -55,6 +55,14 @@ CASES: dict[str, dict[str, Any]] = {
         "grid_value": (8, 4, 2),
         "block_value": (1, 1, 1),
     },
+    "int64_t const n = 20; dim3 const grid((n + 31) / 32, n), block(32); plain<<<grid, block>>>(a, 1);": {
+        "grid_value": (1, 20, 1),
+        "block_value": (32, 1, 1),
+    },
+    "dim3 const grid{8, m}; dim3 const block(m, kBlock); plain<<<grid, block>>>(a, 1);": {
+        "grid_value": (8, None, 1),
+        "block_value": (None, 256, 1),
+    },
     "dim3 block(32); block.y = m; plain<<<1, block>>>(a, 1);": {"block_value": (32, None, 1)},
     "dim3 block(32); block.y = m; block = dim3(8, 4); plain<<<1, block>>>(a, 1);": {"block_value": (8, 4, 1)},
     "dim3 block; block.x = 32; block.y = 4; plain<<<1, block>>>(a, 1);": {"block_value": (32, 4, 1)},
@@ -125,6 +133,22 @@ CASES: dict[str, dict[str, Any]] = {
         "template_arguments": ("float", "2"),
         "shared_value": 0,
     },
+    "dim3 g(4); g = dim3(8); ; plain<<<g, 8>>>(a, 1);": {"grid_value": (8, 1, 1)},
+    "plain << <m, 64, 16, s >> > (a, 7);": {
+        "grid": "m",
+        "block_value": (64, 1, 1),
+        "shared_value": 16,
+        "stream": "s",
+        "arguments": ("a", "7"),
+    },
+    "plain <<<4, 8 >> 1>> >(a, 1);": {"grid_value": (4, 1, 1), "block_value": (4, 1, 1)},
+    "hipLaunchKernelGGL(k<float, 2>, dim3(4), 64, 0, s, a, m);": {
+        "kernel_name": "k",
+        "template_arguments": ("float", "2"),
+        "grid_value": (4, 1, 1),
+        "stream": "s",
+        "arguments": ("a", "m"),
+    },
     "cudaLaunchConfig_t c; c.gridDim = 4; c.blockDim = dim3(8, 8); cudaLaunchKernelEx(&c, plain, a, m);": {
         "kernel_name": "plain",
         "grid_value": (4, 1, 1),
@@ -149,6 +173,7 @@ def test_a_launch_is_read(body: str) -> None:
         "// plain<<<1, 2>>>(a);",
         "#if 0\nplain<<<1, 2>>>(a);\n#endif",
         "x = a << 3 >> 1;",
+        "std::vector<std::pair<int, std::vector<int>> > q(m);",
     ],
 )
 def test_what_is_no_launch(body: str) -> None:

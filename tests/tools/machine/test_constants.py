@@ -48,3 +48,16 @@ def test_what_only_sass_shows_counts_a_word_a_lane() -> None:
     assert constants.divergent == ()
     assert constants.hidden == (1,)
     assert constants.cycles == 32 * view.gpu.costs.constant_word
+
+
+def test_lanes_that_share_a_row_part_ways_within_it() -> None:
+    """`row * width + column`, and a table of rows: at most as many words as a row has."""
+    ((whole, _),) = reads("at[i] * 8 + at[i + 1]")
+    assert whole > 20.0
+    for index in ("blockIdx.x * 8 + at[i]", "8 * (blockIdx.x + 1) + at[i]", "at[i] + (blockIdx.x * 8)"):
+        ((words, exact),) = reads(index)
+        assert 7.0 < words <= 8.0
+        assert not exact
+    rows = SOURCE.replace("[{size}]", "[8][8]").format(index="blockIdx.x][at[i]")
+    (read,) = view_of(rows, LISTING, (4, 5, 5, 6)).contention.constants.divergent
+    assert 7.0 < read.words <= 8.0

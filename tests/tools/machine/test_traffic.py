@@ -42,3 +42,19 @@ def test_shared_memory_takes_from_the_l1() -> None:
     small, large = view_of(), view_of(shared_bytes=16384)
     assert l1_bytes(small, 4) - l1_bytes(large, 4) == 4 * 16384
     assert small.traffic.l1_misses >= 0.0
+
+
+def test_a_lane_that_walks_through_sectors_comes_to_a_new_one_once_in_eight() -> None:
+    source = """\
+__global__ void k(const float *a, float *o, int n)
+{
+    for (int i = 0; i < n; i++)
+        o[i * 64] = a[i];
+}
+void f(const float *a, float *o) { k<<<1, 1>>>(a, o, 4096); }
+"""
+    listing = ".L:\nLDG.E R4, desc[UR4][R2.64]\nSTG.E desc[UR4][R6.64], R4\n@P0 BRA `(.L)\nEXIT"
+    traffic = view_of(source, listing, (4, 4, 3, 5)).traffic
+    assert traffic.compulsory_shares[:2] == (1.0, 1.0)
+    assert traffic.fresh_shares[:2] == (0.125, 1.0)
+    assert view_of().traffic.fresh_shares == view_of().traffic.compulsory_shares

@@ -77,3 +77,40 @@ def test_a_launch_of_few_blocks_leaves_sms_idle() -> None:
     assert many.shape is not None
     assert few.waiting.idle_ratio(few.shape) > 5.0
     assert many.waiting.idle_ratio(many.shape) < few.waiting.idle_ratio(few.shape)
+
+
+#: One lane copies: its loads, of `a[{index}]`, each wait for the store before.
+ONE_LANE = """\
+__global__ void k(const float *a, float *o, int n)
+{{
+    for (int i = 0; i < n; i++)
+        o[i * 64] = a[{index}];
+}}
+void f(const float *a, float *o) {{ k<<<{launch}>>>(a, o, 4096); }}
+"""
+ONE_LANE_SASS = ".L:\nLDG.E R4, desc[UR4][R2.64]\nSTG.E desc[UR4][R6.64], R4\n@P0 BRA `(.L)\nEXIT"
+ONE_LANE_LINES = (4, 4, 3, 5)
+
+
+def gathered(index: str, launch: str = "1, 1", listing: str = ONE_LANE_SASS, times: int = 4) -> float:
+    view = view_of(ONE_LANE.format(index=index, launch=launch), listing, ONE_LANE_LINES)
+    return view.waiting.gathered({0}, 1, times)
+
+
+def test_loads_that_wait_together_save_all_but_one_wait() -> None:
+    assert gathered("i * 64") == pytest.approx(4.0, rel=0.1)
+    assert gathered("i * 64", times=1) == pytest.approx(1.0)
+
+
+def test_loads_that_find_their_sector_in_the_l1_have_less_to_save() -> None:
+    assert 1.0 < gathered("i") < 0.6 * gathered("i * 64")
+
+
+def test_waits_that_other_warps_hide_are_not_saved() -> None:
+    assert gathered("blockIdx.x * blockDim.x + threadIdx.x", "4096, 256") < 1.5
+
+
+def test_a_loop_weighs_what_it_is_of_the_kernel() -> None:
+    inner = ".N:\nLDG.E R8, desc[UR4][R10.64]\nFADD R9, R9, R8\n@P1 BRA `(.N)"
+    outer = f".M:\nIADD3 R10, R10, R9, RZ\n{inner}\n@P2 BRA `(.M)\n"
+    assert gathered("i * 64", listing=ONE_LANE_SASS.replace("EXIT", outer + "EXIT")) < 1.3

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from warplens_tools.testing import Sample
 
 INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+MADE = "made<<<g, b>>>(x, y); k<<<g, b>>>(y, z, 7);"
 RECORD = "struct P { float x, y, z, w; };\n"
 
 
@@ -24,6 +25,19 @@ def kernel(body: str, before: str = "", launch: str = "") -> str:
 def leaders(body: str) -> str:
     """A kernel that is launched with blocks of eight warps."""
     return kernel(body, launch="k<<<64, 256>>>(a, o, n);")
+
+
+def rows(launch: str) -> str:
+    """A kernel that goes over a picture, row by row of its blocks."""
+    return kernel(
+        "int y = blockIdx.y * blockDim.y + threadIdx.y; o[y * n + i] = a[y * n + i];", launch=launch
+    )
+
+
+def passes(body: str, launches: str) -> str:
+    """A kernel beside one that makes its input, and the host function that launches both."""
+    made = f"__global__ void made(const float *a, float *o) {{ {INDEX} o[i] = a[i] + 1.0f; }}\n"
+    return f"{kernel(body, made)}void f(float *x, float *y, float *z, int g, int b) {{ {launches} }}\n"
 
 
 def records(body: str, fields: str = "float x, y, z, w;") -> str:
@@ -226,6 +240,20 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
+    "constant-base": (
+        Sample("a power of 2", kernel("o[i] = powf(2.0f, a[i]);"), finds=True),
+        Sample("a power of 10 by the overload", kernel("o[i] = a[i] * std::pow(10.f, a[i] / 20.0f);"), finds=True),
+        Sample("an integer's", kernel("int stride = pow(2, i % 8); o[i] = a[i * stride];"), finds=True),
+        Sample("a base behind a macro", kernel("o[i] = powf(BASE, a[i]);", "#define BASE 10\n"), finds=True),
+        Sample("another base", kernel("o[i] = powf(3.0f, a[i]) + powf(20.0f, a[i]) + powf(2.5f, a[i]);"), finds=False),
+        Sample("folded by the compiler", kernel("o[i] = a[i] * powf(2.0f, 0.5f) + pow(10, -3);"), finds=False),
+        Sample("the exponential itself", kernel("o[i] = exp2f(a[i]) + __powf(2.0f, a[i]);"), finds=False),
+        Sample(
+            "a function of the file",
+            kernel("o[i] = pow(2.0f, a[i]);", "__device__ float pow(float x, float y) { return x * y; }\n"),
+            finds=False,
+        ),
+    ),
     "compared-root": (
         Sample(
             "a root compared",
@@ -321,6 +349,27 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=True,
         ),
         Sample(
+            "along one axis",
+            kernel("float s = 0; for (int k = -n; k <= n; ++k) s += a[i + k] * (k + n); o[i] = s;"),
+            finds=True,
+        ),
+        Sample(
+            "a row of its own",
+            kernel("int first = i * n; float s = 0; for (int k = 0; k < n; ++k) s += a[first + k]; o[i] = s;"),
+            finds=False,
+        ),
+        Sample(
+            "a stencil",
+            kernel("int y = blockIdx.y, at = y * n + i; o[at] = a[at - 1] + a[at + 1] + a[at - n] + a[at + n];"),
+            finds=True,
+        ),
+        Sample(
+            "fields beside one another",
+            kernel("o[i] = a[i] + a[i + n] + a[i + 2 * n] + a[i + 3 * n];"),
+            finds=False,
+        ),
+        Sample("a few of a row", kernel("o[i] = a[i] + a[i + 1] + a[i + 2] + a[i + 3];"), finds=False),
+        Sample(
             "a median, clamped",
             kernel(
                 "int y = blockIdx.y * 8 + threadIdx.y; float s = 0; for (int dy = 0; dy < n; ++dy) "
@@ -396,6 +445,11 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
         Sample(
+            "counted down",
+            kernel("o[i] = fminf(o[i], o[i ^ n]);", launch="for (int j = n; j > 0; j >>= 1) k<<<64, 256>>>(a, o, j);"),
+            finds=True,
+        ),
+        Sample(
             "a few",
             kernel("o[i] += a[i];", launch="for (int s = 0; s < 4; ++s) k<<<64, 256>>>(a, o, s);"),
             finds=False,
@@ -441,6 +495,16 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             kernel("int t, c, p; t = i; c = t % 4; p = (t / 4) % n; atomicAdd(o + 4 * p + c, a[t]);"),
             finds=True,
         ),
+        Sample(
+            "an axis left out",
+            kernel("int j = blockIdx.y * blockDim.y + threadIdx.y; atomicAdd(&o[i], a[j * n + i]);"),
+            finds=True,
+        ),
+        Sample(
+            "an axis of blocks",
+            kernel("int j = blockIdx.y; atomicAdd(&o[i], a[j * n + i]);"),
+            finds=False,
+        ),
         Sample("chosen by data", kernel("atomicAdd(&o[(int)a[i] % n], 1.0f);"), finds=False),
         Sample("its own", kernel("int p = i % n, q = i / n; atomicAdd(&o[q * n + p], a[i]);"), finds=False),
     ),
@@ -464,6 +528,33 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=True,
         ),
         Sample(
+            "a stack that data fill",
+            kernel(
+                "int stack[32], top = 1; stack[0] = 0; float s = 0; while (top > 0) { int at = stack[--top]; "
+                "if (at < n && a[at] < a[i]) { stack[top++] = 2 * at + 1; stack[top++] = 2 * at + 2; } s += a[at]; } "
+                "o[i] = s;"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a function that it calls",
+            kernel(
+                "o[i] = walked(a[i], n);",
+                "__device__ float walked(float x, int n) { for (int j = 0; j < n; ++j) { x = x * x + 0.1f; "
+                "if (x > 4.0f) return x; } return 0.0f; }\n",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a function as long for all",
+            kernel(
+                "o[i] = walked(a[i], n);",
+                "__device__ float walked(float x, int n) { for (int j = 0; j < n; ++j) x = x * x + 0.1f; "
+                "return x; }\n",
+            ),
+            finds=False,
+        ),
+        Sample(
             "a warp for each row",
             "__global__ void k(const int *first, const float *a, float *o) { int i = threadIdx.x / 32; "
             "float s = 0; "
@@ -479,7 +570,91 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample("a grid's stride", kernel("for (int j = i; j < n; j += gridDim.x * 256) o[j] = a[j];"), finds=False),
         Sample("as long for all", kernel("float s = 0; for (int j = 0; j < n; ++j) s += a[j]; o[i] = s;"), finds=False),
     ),
+    "generator-setup": (
+        Sample(
+            "a subsequence for each thread",
+            "__global__ void k(curandState *s) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+            "curand_init(7, i, 0, &s[i]); }",
+            finds=True,
+        ),
+        Sample(
+            "a seed for each thread",
+            "__global__ void k(curandState *s) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+            "curand_init(7 + i, 0, 0, &s[i]); }",
+            finds=False,
+        ),
+        Sample(
+            "a generator that counts",
+            "__global__ void k(curandStatePhilox4_32_10_t *s) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+            "curand_init(7, i, 0, &s[i]); }",
+            finds=False,
+        ),
+    ),
+    "narrow-block": (
+        Sample("eight threads wide", rows("k<<<n, dim3(8, 8)>>>(a, o, n);"), finds=True),
+        Sample("a warp wide", rows("k<<<n, dim3(32, 8)>>>(a, o, n);"), finds=False),
+        Sample("rows of two sectors", rows("k<<<n, dim3(16, 16)>>>(a, o, n);"), finds=False),
+    ),
+    "allocation-in-loop": (
+        Sample(
+            "in each iteration",
+            kernel("o[i] = a[i];", launch="for (int s = 0; s < n; ++s) { cudaMalloc(&o, n); k<<<4, 64>>>(a, o, n); }"),
+            finds=True,
+        ),
+        Sample(
+            "before the loop",
+            kernel("o[i] = a[i];", launch="cudaMalloc(&o, n); for (int s = 0; s < n; ++s) k<<<64, 256>>>(a, o, n);"),
+            finds=False,
+        ),
+    ),
+    "managed-faults": (
+        Sample(
+            "no prefetch",
+            kernel("o[i] = a[i];", launch="float *m; cudaMallocManaged(&m, n); k<<<64, 256>>>(a, m, n);"),
+            finds=True,
+        ),
+        Sample(
+            "a prefetch",
+            kernel(
+                "o[i] = a[i];",
+                launch="float *m; cudaMallocManaged(&m, n); cudaMemPrefetchAsync(m, n, 0); k<<<64, 256>>>(a, m, n);",
+            ),
+            finds=False,
+        ),
+        Sample(
+            "a single value",
+            kernel("o[i] = a[i];", launch="float *m; cudaMallocManaged(&m, sizeof(float)); k<<<64, 256>>>(a, m, n);"),
+            finds=False,
+        ),
+        Sample(
+            "not passed",
+            kernel("o[i] = a[i];", launch="float *m; cudaMallocManaged(&m, n); k<<<64, 256>>>(a, o, n);"),
+            finds=False,
+        ),
+    ),
+    "passes-in-a-row": (
+        Sample("the same threads", passes("o[i] = 2.0f * a[i];", MADE), finds=True),
+        Sample("another grid", passes("o[i] = 2.0f * a[i];", MADE.replace("k<<<g", "k<<<1")), finds=False),
+        Sample(
+            "the neighbours'",
+            passes("o[i] = a[i] + a[i + n];", MADE),
+            finds=False,
+        ),
+        Sample(
+            "a copy between",
+            passes("o[i] = 2.0f * a[i];", MADE.replace("; k", "; cudaMemcpy(y, x, 4, h); k")),
+            finds=False,
+        ),
+        Sample("another array", passes("o[i] = 2.0f * a[i];", MADE.replace("(y, z", "(x, z")), finds=False),
+    ),
     "updates-by-data": (
+        Sample(
+            "a place of a hash table",
+            "struct E { unsigned key, value; };\n__global__ void k(E *table, const unsigned *keys) { "
+            "unsigned key = keys[blockIdx.x * blockDim.x + threadIdx.x], at = key * 2654435761u >> 12; "
+            "while (atomicCAS(&table[at].key, 0u, key)) at = (at + 1) & 1048575; }",
+            finds=True,
+        ),
         Sample(
             "a histogram",
             "__global__ void k(const int *key, int *bins, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
@@ -522,6 +697,17 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     ),
     "element-gathers": (
         Sample(
+            "the coordinates of a neighbour",
+            kernel("int j = (int)a[i]; o[i] = a[3 * j] + a[3 * j + 1] + a[3 * j + 2];"),
+            finds=True,
+        ),
+        Sample(
+            "the ends of a row",
+            kernel("int j = (int)a[i]; o[i] = a[j + 1] - a[j];"),
+            finds=False,
+        ),
+        Sample("fields of its own", kernel("o[i] = a[3 * i] + a[3 * i + 1] + a[3 * i + 2];"), finds=False),
+        Sample(
             "features of a chosen point",
             "template <int C> __global__ void k(const float *f, const int *id, float *o) { int i = blockIdx.x * "
             "blockDim.x + threadIdx.x; int at = id[i] * C; float s = 0; for (int c = 0; c < C; ++c) s += f[at + c]; "
@@ -544,6 +730,18 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
                 "if (threadIdx.x == 0) at = j * 2; __syncthreads(); s[threadIdx.x] = a[at + i]; __syncthreads(); "
                 "t[threadIdx.x] = s[255 - threadIdx.x]; __syncthreads(); o[i] += t[255 - threadIdx.x]; }"
             ),
+            finds=True,
+        ),
+        Sample(
+            "one of the grid",
+            kernel(
+                "auto g = cooperative_groups::this_grid(); for (int j = 0; j < n; ++j) { o[i] = a[i + j]; g.sync(); }"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "results handed on through global memory",
+            kernel("for (int j = 1; j < n; ++j) { o[j * n + i] = o[(j - 1) * n + i + 1]; __syncthreads(); }"),
             finds=True,
         ),
         Sample(

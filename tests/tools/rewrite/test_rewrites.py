@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warplens_tools import rewrite as package
-from warplens_tools.cuda.model import SourceModel
+from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.refusal import refusing
 from warplens_tools.rewrite.registry import REWRITES, rewrite
 from warplens_tools.text import SourceText
 
@@ -330,3 +331,11 @@ def test_edited_kernels_still_compile(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert changed > len(COMPILED)
+
+
+def test_what_nests_too_deep_to_be_read_is_refused() -> None:
+    def edit(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+        return edit(text, model, kernel, target)
+
+    text, model = parsed("__global__ void k(float* y) { y[0] = 1.0f; }\n")
+    assert "nests deeper" in refusing(edit)(text, model, model.kernels[0], Target()).refused

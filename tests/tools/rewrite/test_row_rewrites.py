@@ -14,6 +14,7 @@ from warplens_tools.cuda.parse import parse
 from warplens_tools.rewrite.base import (
     Target,
     along_one_axis,
+    multiplies,
     of_long_rows,
     of_own_columns,
     of_single_outputs,
@@ -416,3 +417,51 @@ def test_threads_of_one_block_become_warps_of_many() -> None:
     holds("warp-per-row", program(*ONE_BLOCK), (1, 45), relative=1e-4)
     several = program(ONE_BLOCK[0], ONE_BLOCK[1].replace("<<<1, 64>>>", "<<<2, 64>>>"))
     assert "all do the same" in rewritten("warp-per-row", several)[0].refused
+
+
+LAYER = """
+__global__ void layer(const float* x, const float* w, float* y, int in, int out) {
+  int o = blockIdx.x * blockDim.x + threadIdx.x;
+  int b = blockIdx.y;
+  const float* row = x + b * in;
+  if (o >= out) return;
+  float s = 0.0f;
+  for (int i = 0; i < in; i++) s += row[i] * w[o * in + i];
+  y[b * out + o] = s;
+}
+"""
+ROW_OF_OUTPUTS = """
+__global__ void product(const float* a, const float* b, float* c, int m, int n, int k) {
+  int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= m) return;
+  for (int j = 0; j < n; j++) {
+    float s = 0.0f;
+    for (int p = 0; p < k; p++) s += a[row * k + p] * b[p * n + j];
+    c[row * n + j] = s;
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "is_product"),
+    [
+        (LAYER, True),
+        (LAYER.replace("w[o * in + i]", "w[(b * out + o) * in + i]"), False),
+        (LAYER.replace("row[i] *", "2.0f *"), False),
+        (LAYER.replace("x + b * in", "x").replace("b * out + o", "o"), False),
+        (ROW_OF_OUTPUTS, True),
+        (ROW_OF_OUTPUTS.replace("b[p * n + j]", "b[row * k + p]"), False),
+    ],
+    ids=[
+        "layer",
+        "of each block",
+        "rows alone",
+        "one vector",
+        "outputs of a row",
+        "outputs of nothing shared",
+    ],
+)
+def test_rows_of_a_product_are_worth_less(code: str, is_product: bool) -> None:
+    assert multiplies(code) == is_product
+    assert (along_one_axis(code) < 1.0) == is_product

@@ -43,8 +43,26 @@ BEST_MAIN = """
   labels<<<3, 64>>>(x, y, rows, cols); y.show();
 """
 
+#: What a block has put into its shared memory is read alike by all of its threads.
+SCORES = """
+__global__ void softened(const float* x, float* y, int rows, int cols) {
+  extern __shared__ float scores[];
+  const int row = blockIdx.x;
+  for (int j = threadIdx.x; j < cols; j += blockDim.x) scores[j] = 0.5f * x[row * cols + j];
+  __syncthreads();
+  float most = -1e30f;
+  for (int j = 0; j < cols; j++) most = fmaxf(most, scores[j]);
+  float sum = 0.0f;
+  for (int j = 0; j < cols; j++) sum += expf(scores[j] - most);
+  for (int j = threadIdx.x; j < cols; j += blockDim.x) y[row * cols + j] = expf(scores[j] - most) / sum;
+}
+"""
+SCORES_MAIN = NORM_MAIN.replace("layer_norm<<<rows, 128>>>", "softened<<<rows, 128, cols * sizeof(float)>>>")
 
-@pytest.mark.parametrize("code", [(NORM, NORM_MAIN), (BEST, BEST_MAIN)], ids=["norm", "best"])
+
+@pytest.mark.parametrize(
+    "code", [(NORM, NORM_MAIN), (BEST, BEST_MAIN), (SCORES, SCORES_MAIN)], ids=["norm", "best", "scores"]
+)
 def test_loops_are_dealt_out(code: tuple[str, str]) -> None:
     after = holds(
         "share-uniform-loops", program(*code), (5, 100), (7, 33), (2, 1), relative=1e-4, absolute=1e-4
@@ -60,6 +78,9 @@ LEFT = {
     "set under a condition of threads": NORM.replace(
         "float mean = 0.0f;", "float mean = 0.0f; int from = 0; if (col > 3) from++;"
     ).replace("int j = 0", "int j = from"),
+    "a place of the thread's own in shared memory": SCORES.replace(
+        "scores[j])", "scores[(threadIdx.x + j) % cols])"
+    ).replace("scores[j] - most);", "scores[(threadIdx.x + j) % cols] - most);"),
     "from an atomic": NORM.replace("row = blockIdx.x,", "row = atomicAdd((int*)y, 1) + blockIdx.x,"),
     "a store": NORM.replace("mean += x[row * cols + j];", "mean += x[row * cols + j]; y[j] = mean;").replace(
         "float d = x", "float d = col - x"

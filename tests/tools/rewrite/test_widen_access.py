@@ -137,6 +137,9 @@ REFUSED = {
     "an element apart": SAXPY.replace("x[i]", "x[i + 1]").replace("y[i]", "y[2 * i]"),
     "threads told apart": SAXPY.replace("y[i] =", "if (threadIdx.x > 3) y[i] ="),
     "a barrier": SAXPY.replace("  if (i < n)", "  __syncthreads();\n  if (i < n)"),
+    "stored where another element is": SAXPY.replace(
+        "y[i] = a * x[i] + y[i]", "if (i & 1) { float t = y[i]; y[i] = y[i ^ 1]; y[i ^ 1] = t; }"
+    ).replace("(const float* x, float* y,", "(const double* x, float* y,"),
     "no launch": SAXPY[: SAXPY.index("void run")],
     "loops over other data": SAXPY.replace(
         "    y[i] =", "    for (int q = 0; q < n; ++q) y[i] += x[q];\n    y[i] ="

@@ -20,7 +20,13 @@ from warplens_tools.cuda.values.kernel_names import KernelNames, Named
 from warplens_tools.text import Span
 
 _LAUNCH_CALLS = frozenset(
-    {"cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaLaunchKernelEx", "cudaLaunchKernelExC"}
+    {
+        "cudaLaunchKernel",
+        "cudaLaunchCooperativeKernel",
+        "cudaLaunchKernelEx",
+        "cudaLaunchKernelExC",
+        "hipLaunchKernelGGL",
+    }
 )
 
 
@@ -216,6 +222,10 @@ def _runtime_call(context: _Context, name: str, call: Node) -> list[LaunchSite]:
             return []
         parts = [_part(tree, arguments[i] if i < len(arguments) else None, call) for i in (1, 2, 4, 5)]
         return _sites(context, call, tree.code_of(arguments[0]), parts, _packed(context, arguments[3]))
+    if name == "hipLaunchKernelGGL":
+        parts = [_part(tree, arguments[i] if i < len(arguments) else None, call) for i in (1, 2, 3, 4)]
+        given = tuple(tree.text_of(a) for a in arguments[5:])
+        return _sites(context, call, tree.code_of(arguments[0]), parts, given) if len(arguments) > 4 else []
     if len(arguments) < 2:
         return []
     config = tree.code_of(arguments[0]).strip(" &()")

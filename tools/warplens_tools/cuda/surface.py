@@ -12,7 +12,7 @@ from warplens_tools.cuda.syntax.functions import Function, functions_of
 from warplens_tools.cuda.syntax.tree import SourceTree
 
 #: A body with one of these counts as a whole: it may declare what others see, or launch; and so does one `return`.
-_SEEN = ("using", "struct", "class", "union", "enum", "typedef", "<<<", "cudaLaunch")
+_SEEN = ("using", "struct", "class", "union", "enum", "typedef", "<<<", "cudaLaunch", "hipLaunch")
 _ONE_RETURN = re.compile(r"\{\s*return\b")
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -17,6 +18,8 @@ from warplens_tools.machine.atomics import executions
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 
 _WORD = 4
+#: The number that a term is a multiple of, before or behind the `*`.
+_FACTOR = re.compile(r"^\(?\s*(\w+)\s*\*|\*\s*(\w+)\s*\)?$")
 
 
 class DivergentRead(msgspec.Struct, frozen=True):
@@ -54,10 +57,27 @@ class ConstantReads:
         size = _table_bytes(access)
         if not size or not any(mentions_lanes(text, varying) for text in access.indices):
             return None
-        words = max(1, size // _WORD)
+        words = max(1, min(size, self._reached(access, varying) * width) // _WORD)
         # The mean number of different ones among as many even draws as there are lanes.
         expected = words * (1.0 - (1.0 - 1.0 / words) ** self.warp)
         return DivergentRead(access, expected, False) if expected > 1.0 else None
+
+    def _reached(self, access: ArrayAccess, varying: frozenset[str]) -> int:
+        """Elements of the table among which the lanes part ways: of one row where all lanes share the row, be it an
+        index of its own or written `row * width + column`."""
+        sizes, texts = getattr(access.declared, "sizes", ()), list(access.indices)
+        first = next(n for n, text in enumerate(texts) if mentions_lanes(text, varying))
+        reached = math.prod(sizes[first:])
+        if first != len(texts) - 1:
+            return reached
+        known = {c.name: c.value for c in self.code.model.constants}
+        for term in _terms(texts[-1]):
+            factor = _FACTOR.search(term)
+            width = factor[1] or factor[2] if factor is not None else ""
+            value = int(width) if width.isdigit() else known.get(width)
+            if value and value > 1 and not mentions_lanes(term, varying):
+                reached = min(reached, value)
+        return reached
 
     def clocks_of(self, found: Sequence[DivergentRead]) -> float:
         """Weighted cycles of the constant cache's passes for some reads."""
@@ -84,6 +104,18 @@ class ConstantReads:
         """Weighted cycles of all passes; of `hidden` loads each lane counts with a word of its own."""
         told = self.clocks_of(self.divergent) if self.sass else 0.0
         return told + self.sass.weigh(self.hidden) * self.warp * self.code.gpu.costs.constant_word
+
+
+def _terms(text: str) -> list[str]:
+    """What is added up, of an index as it is written."""
+    depth, found = 0, [""]
+    for char in text:
+        depth += (char in "([") - (char in ")]")
+        if char == "+" and depth == 0:
+            found.append("")
+        else:
+            found[-1] += char
+    return [term.strip() for term in found]
 
 
 def _table_bytes(access: ArrayAccess) -> int | None:

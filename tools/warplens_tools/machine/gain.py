@@ -40,16 +40,18 @@ def replacement_gain(
     weights: Sequence[float],
     replace: Callable[[int, Instruction], Instruction | None],
     floor: Mapping[str, float],
+    waits: tuple[Mapping[str, float], Mapping[str, float]] = ({}, {}),
 ) -> Gain:
     """Gain if every instruction became `replace(index, instruction)`; None from it removes the instruction.
 
-    `floor` as in `removal_gain`.
+    `floor` as in `removal_gain`; `waits` as `Waiting.floors` has them of the same replacement.
     """
-    before = sass.cycles_at(weights) | dict(floor)
+    before = sass.cycles_at(weights) | dict(floor) | dict(waits[0])
     changed = [
         (new, weights[i]) for i, x in enumerate(sass.instructions) if (new := replace(i, x)) is not None
     ]
-    after = pipe_cycles([x for x, _ in changed], [w for _, w in changed], sass.gpu) | dict(floor)
+    after = pipe_cycles([x for x, _ in changed], [w for _, w in changed], sass.gpu)
+    after |= dict(floor) | dict(waits[1])
     ratio = bound_ratio(before, after)
     return Gain.of(ratio, ratio)
 

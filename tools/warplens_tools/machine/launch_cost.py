@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import msgspec
 
@@ -18,6 +19,7 @@ from warplens_tools.kernel_code import KernelCode
 from warplens_tools.launches import Geometry
 from warplens_tools.lazily import cached_property
 from warplens_tools.machine.traffic import MemoryTraffic
+from warplens_tools.sass.pipes import space_of
 
 #: Bytes per second of one direction of the link: PCIe 4.0 x16 moves 25 GB/s of its 31.5 GB/s after protocol.
 LINK_BYTES_PER_SECOND = 25e9
@@ -97,19 +99,42 @@ class LaunchCost:
             return seen.median_ns
         if counters is not None and (counted := names.value(counters, names.DURATION)) is not None:
             return max(counted - self.costs.cold_ns, SHORTEST_KERNEL_NS)
+        return self._modelled(float(self.most_trips)) if self.most_trips else self._modelled(None)
+
+    @cached_property
+    def counted(self) -> float | None:
+        """As `duration`, of all that the kernel does: None where it was measured, or loops within those around its
+        accesses turn as often as nothing tells. Bodies that the compiler wrote several times over count once."""
+        known = max((len(access.loops) for access in self.code.accesses), default=0)
+        if self.duration_origin[0] != "binary" or max(self.code.sass.flow.depths, default=0) > known:
+            return None
+        return self._modelled(max(self.most_trips / self._copies, 1.0) if self.most_trips else None)
+
+    def _modelled(self, turns: float | None) -> float | None:
+        """Nanoseconds of the largest launch by the bounded model, its loops' bodies executed so often."""
         shape, sass, gpu = self.code.shape, self.code.sass, self.code.gpu
-        if shape is None or not shape.blocks or not sass:
+        if shape is None or not shape.blocks or not sass or (turns is None and any(sass.flow.depths)):
             return None
-        trips = self.most_trips
-        if trips is None and any(sass.flow.depths):
-            return None
-        weight = [float(trips or 1) if depth else 1.0 for depth in sass.flow.depths]
+        weight = [turns or 1.0 if depth else 1.0 for depth in sass.flow.depths]
         cycles = max(sass.cycles_at(weight).values())
-        cycles = max(cycles, self.traffic.moved(weight).upper / gpu.dram_bytes_per_clock)
-        per_sm = math.ceil(shape.warps / min(shape.blocks, gpu.multiprocessors))
+        used = min(shape.blocks, gpu.multiprocessors)
+        # What idle SMs do not draw is there for the others, as far as their own way to the L2 goes.
+        drawn = min(gpu.dram_bytes_per_clock * gpu.multiprocessors / used, gpu.l2_bytes_per_clock)
+        cycles = max(cycles, self.traffic.moved(weight).upper / max(drawn, gpu.dram_bytes_per_clock))
+        per_sm = math.ceil(shape.warps / used)
         # A lone warp still waits for each of its instructions: four cycles for arithmetic at the least.
         latency = 4.0 * sum(weight)
         return SHORTEST_KERNEL_NS + max(per_sm * cycles, latency) / gpu.clock_hz * 1e9
+
+    @property
+    def _copies(self) -> float:
+        """How often the compiler wrote the bodies of the loops one after the other: global accesses that stand in its
+        loops, over those in the text's."""
+        sass = self.code.sass
+        written = [access.span.line for access in self.code.global_accesses if access.loops]
+        placed = zip(sass.instructions, sass.lines, sass.flow.depths, strict=True)
+        compiled = sum(bool(d) and n in written and space_of(x) == "global" for x, n, d in placed)
+        return max(compiled / len(written), 1.0) if written else 1.0
 
     @property
     def duration_origin(self) -> tuple[Tier, str]:
@@ -120,6 +145,32 @@ class LaunchCost:
         if counters is not None and names.value(counters, names.DURATION) is not None:
             return "counters", f"{counters.origin}, less {self.costs.cold_ns:.0f} ns for its cold start"
         return "binary", "bounded model"
+
+    @cached_property
+    def busy_blocks(self) -> int | None:
+        """Blocks of the largest launch that have a part in the deepest nest of loops, where those deal out elements by
+        the block's number: the others find none left, and leave. None where the launch is not known."""
+        shape, grid = self.code.shape, self.code.launches.grid
+        if shape is None:
+            return None
+        loops = max((access.loops for access in self.code.accesses), key=len, default=())
+        busy = shape.blocks
+        for axis in "xyz":
+            number, size = f"blockIdx.{axis}", grid.get(f"gridDim.{axis}")
+            dealing = next((x for x in loops if x.first is not None and x.first.mentions(number)), None)
+            if dealing is not None and size is not None and size > 1:
+                busy = busy * self._at_work(dealing, number, size) // size
+        return busy
+
+    def _at_work(self, loop: Loop, number: str, size: int) -> int:
+        """Of so many block numbers those that come to the loop's body: the later ones start farther on."""
+
+        def turns(at: int) -> int | None:
+            return iterations(loop, {**self._of_largest, number: at})
+
+        if turns(0) is None or turns(size - 1) is None:
+            return size
+        return bisect_left(range(size), True, key=lambda at: not turns(at))
 
     @cached_property
     def most_trips(self) -> int | None:

@@ -110,6 +110,17 @@ class MemoryTraffic:
         found = self._requests
         return tuple(found[i][1] if i in found else None for i in range(len(self.code.sass.instructions)))
 
+    @cached_property
+    def fresh_shares(self) -> tuple[float | None, ...]:
+        """As `compulsory_shares`, without what the L1 has since the iteration before, which went to the same sectors:
+        of those alone that a thread walks through by itself."""
+        return tuple(None if s is None else s * self._fresh(i) for i, s in enumerate(self.compulsory_shares))
+
+    def _fresh(self, i: int) -> float:
+        found = [self._by_span[a.span] for a in self._requests[i][0] if a.span in self._by_span]
+        shares = [share if (share := fresh_share(w)) == 1.0 else max(share, self.l1_misses) for w in found]
+        return sum(shares) / len(shares) if shares else 1.0
+
     def cycles(
         self, weights: Sequence[float] | None = None, ideal: Collection[Span] = ()
     ) -> dict[str, float]:
@@ -218,6 +229,22 @@ def cycles_of(traffic: Traffic, gpu: Gpu) -> dict[str, float]:
         "l2": traffic.l2 / gpu.l2_bytes_per_clock,
         "l1 lines": traffic.lines,
     }
+
+
+def fresh_share(warp: WarpAccess) -> float:
+    """Share of an access's requests that come to sectors which its iteration before did not: less than 1 where the
+    lanes leave some of their sectors' bytes and the innermost loop goes on by less than a sector."""
+    access, loops = warp.access, warp.access.loops
+    if (
+        access.index is None
+        or not loops
+        or not loops[-1].counter
+        or warp.wanted >= warp.sectors * SECTOR_BYTES
+    ):
+        return 1.0
+    moved = access.index.growth(loops[-1].counter)
+    steps = moved.evaluate({}) if moved is not None else None
+    return min(abs(steps) * warp.element / SECTOR_BYTES, 1.0) if steps else 1.0
 
 
 def is_compulsory(access: ArrayAccess, varying: frozenset[str]) -> bool | None:

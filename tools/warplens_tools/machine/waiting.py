@@ -10,16 +10,17 @@ both, and only other blocks hide it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import msgspec
 
 from warplens_tools.arch.occupancy import Limiter, Occupancy
-from warplens_tools.evidence import CompiledKernel, Observation
+from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Gain
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.launches import Geometry
 from warplens_tools.lazily import cached_property
+from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.machine.traffic import MemoryTraffic
 from warplens_tools.sass.flow import Flow, Loop
 from warplens_tools.sass.latency import USUAL_WARPS, waits
@@ -34,6 +35,9 @@ LOW_OCCUPANCY = 0.5
 WARPS_TO_ISSUE = 4.0
 #: Share of a pass alone that is spent on global memory, from which a loop waits for it.
 WAITING = 0.5
+#: Loads that nvcc 13 issues ahead of the first one's use where nothing keeps it from that: of 64 that a loop held, 13
+#: to 16 at a time, in the SASS for sm_90.
+AHEAD = 16
 
 
 class Residency(msgspec.Struct, frozen=True):
@@ -178,18 +182,61 @@ class Waiting:
     @cached_property
     def single_warp_cycles(self) -> float:
         """Weighted cycles of one warp alone: in its loops, or else in all its code and the life of its block around."""
-        flow = self.sass.flow
+        return self.alone(lambda _, x: x)
+
+    def alone(self, replace: Callable[[int, Instruction], Instruction | None]) -> float:
+        """As `single_warp_cycles`, if every instruction became `replace(index, instruction)`; None from it removes the
+        instruction."""
+        flow, code = self.sass.flow, self.sass.instructions
         memory = [self._wait(share) for share in self.traffic.compulsory_shares]
         # How often loops run is not known: where there are any they are taken to outlast the code around them.
         spent = 0.0 if flow.loops else self.gpu.costs.block_life
         for depth, indices in stretches(flow):
             if flow.loops and not depth:
                 continue
-            inside = [self.sass.instructions[i] for i in indices]
-            own = [memory[i] for i in indices]
-            cycles = waits(inside, self.gpu, own, self._block_warps).cycles
+            kept = [(x, memory[i]) for i in indices if (x := replace(i, code[i])) is not None]
+            cycles = waits([x for x, _ in kept], self.gpu, [m for _, m in kept], self._block_warps).cycles
             spent += cycles * TRIPS_PER_LEVEL**depth
         return spent
+
+    def floors(
+        self, replace: Callable[[int, Instruction], Instruction | None]
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """`floor` as it is, and with `replace` as of `alone`; empty where the launch is not known."""
+        held = self.residency
+        if held is None:
+            return {}, {}
+        return self.floor, self.floor | {"waiting": self.alone(replace) / held.warps}
+
+    def gathered(self, loads: Collection[int], depth: int, times: int) -> float:
+        """The kernel's time over that in which `loads`, of one stretch of `depth` loops, wait together, `times` passes
+        at once, instead of each by itself: no more than the stretch weighs in the kernel, and than other bounds let
+        show.
+
+        Of loads that are issued together the slowest is waited for, which is one of device memory as surely as any of
+        them has to go there.
+        """
+        flow, code = self.sass.flow, self.sass.instructions
+        own = next((i for d, i in stretches(flow) if d == depth and set(loads) <= set(i)), None)
+        if own is None or not loads or (flow.loops and not depth):
+            return 1.0
+        inside = [code[i] for i in own]
+        shares = self.traffic.fresh_shares
+        counted, spent = (
+            waits(inside, self.gpu, [self._wait(found[i]) for i in own], self._block_warps)
+            for found in (self.traffic.compulsory_shares, shares)
+        )
+        alone = sum(b for i, b in zip(own, spent.blamed, strict=True) if i in loads)
+        known = [s for i in loads if (s := shares[i]) is not None]
+        each = sum(known) / len(known) if known else None
+        at_once = min(len(loads) * times, AHEAD)
+        together = self._wait(None if each is None else min(each * at_once, 1.0)) * len(loads) / at_once
+        weight = TRIPS_PER_LEVEL**depth
+        saved = max(alone - together, 0.0) * weight
+        others, warps = self.sass.cycles | self.traffic.cycles(), self.resident_warps
+        before = self.single_warp_cycles - (counted.cycles - spent.cycles) * weight
+        after = max(before - saved, 1.0)
+        return bound_ratio(others | {"waiting": before / warps}, others | {"waiting": after / warps})
 
     def _wait(self, share: float | None) -> float:
         """Cycles of a load: from device memory where no cache can have it, from the L1 where one has, else from L2."""

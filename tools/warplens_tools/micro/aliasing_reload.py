@@ -188,8 +188,14 @@ class AliasingReload(MicroTool):
                 self.view.observe("bytes in flight per SM", round(each * self._threads), "byte",
                     round(self.gpu.needed_bytes), "Little's law: latency times this SM's share of the DRAM roof"),
             ),
-            gain=Gain.of(gain, gain) if gain is not None else None,
+            gain=self._gathered(worst, gain) if gain is not None else None,
         )  # fmt: skip
+
+    def _gathered(self, worst: Pass, most: float) -> Gain:
+        """The loads of a pass, or of as many as nvcc unrolls, waited for together: as much as that is of the kernel."""
+        loads = {i for group in worst.rounds for i in group}
+        times = UNROLLED if len(worst.rounds) == 1 else 1
+        return Gain.of(min(self.view.waiting.gathered(loads, worst.depth, times), most), most)
 
     def _apart(self, worst: Pass) -> int:
         """Groups of loads that the text has, which are fewer than those of a loop that the compiler unrolled."""

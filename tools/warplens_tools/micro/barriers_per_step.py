@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """barriers-per-step
 
-**What.** Each iteration of a loop waits for the whole block three times or more.
+**What.** Each iteration of a loop waits for the whole block three times or more, or for the whole grid; or it waits
+once and hands its results on to the next through global memory.
 
 **Why it costs.** At every barrier all warps of the block wait for the slowest, and nothing of the next section can hide
-what is left of this one. Sections that one thread works in alone make all others wait for it twice.
+what is left of this one. A barrier of the grid takes a microsecond or more, and results that go through global memory
+add the latency of the L2 to every step. Sections that one thread works in alone make all others wait for it twice.
 
 **Wrong**
 
@@ -30,10 +32,12 @@ for (int band = 0; band < bands; ++band) {
 ```
 
 **Evidence.** The barriers of the block in a loop of the kernel, those of loops within it left out, and branches between
-them that single threads take.
+them that single threads take; calls of `sync` of a grid's group; arrays of global memory that a loop with a barrier
+stores to, and loads from at another place.
 
-**Threshold.** Three barriers an iteration, in kernels of which barrier-tree, barrier-heavy and excess-barriers have
-nothing to say. It is information: how long the sections are is not weighed.
+**Threshold.** Three barriers an iteration, or one of the grid, or one beside such an array where the loop stores
+nothing to shared memory, in kernels of which barrier-tree, barrier-heavy and excess-barriers have nothing to say. It is
+information: how long the sections are is not weighed.
 
 **References.** CUDA C++ Programming Guide, "Synchronization Functions".
 """
@@ -43,11 +47,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.cuda.facts.barrier_trees import barrier_trees
-from warplens_tools.cuda.facts.looped_barriers import looped_barriers
-from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.cuda.facts.looped_barriers import LoopedBarriers, looped_barriers
+from warplens_tools.finding import Finding, RelatedSpan, count
 from warplens_tools.micro.barrier_heavy import BarrierHeavy
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.excess_barriers import ExcessBarriers
+from warplens_tools.text import Span
 
 #: Barriers of an iteration from which they are told.
 MANY = 3
@@ -65,34 +70,73 @@ class BarriersPerStep(MicroTool):
     relevant = ("latency", "compute", "memory")
 
     def check(self) -> Iterator[Finding]:
-        """One finding per kernel, on the loop with most of them."""
+        """One finding per kernel: of barriers of the grid, of the loop with most of the block's, or of results that
+        steps hand on through global memory."""
         loops = looped_barriers(self.view.tree, self.view.kernel, self.view.dim3)
+        wide = max(loops, key=lambda x: len(x.of_grid), default=None)
+        if wide is not None and wide.of_grid:
+            yield self._of_grid(wide)
+            return
         found = [x for x in loops if len(x.barriers) >= MANY]
-        if not found or barrier_trees(self.view.tree, self.view.kernel):
+        handed = [x for x in loops if x.through]
+        if not (found or handed) or barrier_trees(self.view.tree, self.view.kernel):
             return
         others = (BarrierHeavy, ExcessBarriers)
         if any(True for tool in others for _ in tool(self.view).check()):
             return
-        worst = max(found, key=lambda x: len(x.barriers))
+        yield (
+            self._of_block(max(found, key=lambda x: len(x.barriers))) if found else self._handed_on(handed[0])
+        )
+
+    def _of_grid(self, found: LoopedBarriers) -> Finding:
+        many = count(len(found.of_grid), "barrier")
+        return self._found(
+            found,
+            found.of_grid,
+            f"{many} of the whole grid in each iteration of this loop: every block of the card waits for the slowest, "
+            "a microsecond or more each time.",
+            "Let a block take several steps between two barriers of the grid (tiles with a halo, or a wavefront of "
+            "tiles), or let blocks wait for their neighbours alone by flags in global memory; one launch a step costs "
+            "about as much.",
+        )
+
+    def _of_block(self, worst: LoopedBarriers) -> Finding:
         alone = (
             f", with sections of single threads between them (line {worst.alone[0].line})"
             if worst.alone
             else ""
         )
-        yield self.finding(
-            self.view.line_span(worst.span.line),
+        return self._found(
+            worst,
+            worst.barriers,
+            f"{len(worst.barriers)} barriers of the block in each iteration of this loop{alone}: all warps wait "
+            "for the slowest at each.",
+            "Use buffers in turn (two or three, by the iteration's number) so that one barrier orders both sides; "
+            "let every thread work out what a single one does; give sections that one warp can do to it alone, "
+            "with __syncwarp.",
+        )
+
+    def _handed_on(self, found: LoopedBarriers) -> Finding:
+        return self._found(
+            found,
+            found.barriers,
+            f"Serial steps through global memory: each iteration of this loop stores to {found.through}, waits for the "
+            "block, and the next one loads from it, a round trip to the L2 and a barrier for each step.",
+            f"Keep what the next step needs of {found.through} in registers (shuffles) or in shared memory, in two "
+            "buffers by turns, and load ahead what no step changes; where one block walks a problem alone, only many "
+            "problems at once fill the card.",
+        )
+
+    def _found(
+        self, found: LoopedBarriers, barriers: tuple[Span, ...], message: str, guidance: str
+    ) -> Finding:
+        return self.finding(
+            self.view.line_span(found.span.line),
             severity="information",
             confidence="low",
-            message=(
-                f"{len(worst.barriers)} barriers of the block in each iteration of this loop{alone}: all warps wait "
-                "for the slowest at each."
-            ),
-            guidance=(
-                "Use buffers in turn (two or three, by the iteration's number) so that one barrier orders both sides; "
-                "let every thread work out what a single one does; give sections that one warp can do to it alone, "
-                "with __syncwarp."
-            ),
-            evidence=(self.view.observe("barriers in an iteration", float(len(worst.barriers)), "", float(MANY),
+            message=message,
+            guidance=guidance,
+            evidence=(self.view.observe("barriers in an iteration", float(len(barriers)), "", float(MANY),
                                         tier="source"),),
-            related=tuple(RelatedSpan(b, "a barrier") for b in worst.barriers[:_SHOWN]),
+            related=tuple(RelatedSpan(b, "a barrier") for b in barriers[:_SHOWN]),
         )  # fmt: skip

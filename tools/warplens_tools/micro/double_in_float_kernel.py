@@ -23,7 +23,8 @@ float s2 = 1.0f / r2;
 **Evidence.** In the source, double literals and functions in expressions of float operands; in SASS,
 `DADD`/`DMUL`/`DFMA`/`DSETP`, `MUFU.RCP64H` and conversions to and from `F64`, with the loops they stand in.
 
-**Threshold.** Any double arithmetic in a kernel that takes, keeps and stores no `double`; information where it hides
+**Threshold.** Any double arithmetic in a kernel that keeps and stores no `double`, nor takes more than a factor of it;
+information where it hides
 behind memory, below a gain of 1.05 in the bounded model. With SASS at hand, literals that the compiler folded away
 are not reported, nor is double arithmetic of which nothing is rounded to float or compared, nor what the math
 library does for huge angles. Counters that show the FP64 pipe below 5 % of its peak withdraw it.
@@ -34,13 +35,14 @@ Practices Guide, "Math Libraries" and "Other Arithmetic Instructions".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cuda.facts.double_uses import DoubleUse, double_uses
-from warplens_tools.evidence import Instruction, Observation
+from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Confidence, Finding, RelatedSpan
 from warplens_tools.lazily import cached_property
 from warplens_tools.machine.gain import replacement_gain
@@ -60,6 +62,8 @@ from warplens_tools.sass.flow import Flow
 
 #: SASS opcodes of double arithmetic and the float opcodes that would do the same work.
 _FLOAT_OPCODES = {"DADD": "FADD", "DMUL": "FMUL", "DFMA": "FFMA", "DSETP": "FSETP", "DMNMX": "FMNMX"}
+#: A double that is passed by value.
+_SCALAR = re.compile(r"(?:const\s+)?double(?:\s+const)?")
 #: Use of the FP64 pipe, per cent of its peak, below which double precision cost the launch nothing that shows.
 FP64_USED = 5.0
 
@@ -86,7 +90,11 @@ class DoubleInFloatKernel(MicroTool):
             return
         uses = double_uses(self.view.tree, self.view.kernel)
         most = max(
-            (tool for tool in self.instances() if tool.view.compiled and not tool.view.compiled.is_double),
+            (
+                tool
+                for tool in self.instances()
+                if tool.view.compiled and not _holds_double(tool.view.compiled)
+            ),
             key=lambda tool: len(tool.double_indices),
             default=None,
         )
@@ -97,14 +105,16 @@ class DoubleInFloatKernel(MicroTool):
             yield most._from_binary(uses)
 
     def uses_double_data(self) -> bool:
-        """Whether the kernel handles double on purpose: a double parameter or array, or no instantiation without it."""
+        """Whether the kernel handles double on purpose: it points to or keeps doubles, or has no instantiation without
+        them. A factor that it is passed as a double is no data."""
         kernel, compiled = self.view.kernel, self.view.evidence.compiled
-        types = [*(p.type for p in kernel.parameters), *(a.element_type for a in kernel.arrays)]
-        return any("double" in t for t in types) or (bool(compiled) and all(k.is_double for k in compiled))
+        passed = [p.type for p in kernel.parameters if p.pointer or not _SCALAR.fullmatch(p.type.strip())]
+        types = [*passed, *(a.element_type for a in kernel.arrays)]
+        return any("double" in t for t in types) or (bool(compiled) and all(map(_holds_double, compiled)))
 
     def _is_for_both(self) -> bool:
         """Whether there are instantiations of double beside others, which a literal with a suffix would round."""
-        return any(k.is_double for k in self.view.evidence.compiled)
+        return any(map(_holds_double, self.view.evidence.compiled))
 
     @cached_property
     def double_indices(self) -> list[int]:
@@ -141,11 +151,19 @@ class DoubleInFloatKernel(MicroTool):
         found = self._finding(uses, self.hottest_place(doubles), seen, "high", detail)
         weight = with_routines(self.sass.instructions, self.sass.flow, self.sass.weights)
         floor = self.view.traffic.cycles()
-        gain = replacement_gain(self.sass, weight, lambda _, x: _as_float(x), floor)
+        waits = self.view.waiting.floors(lambda _, x: _as_float(x))
+        gain = replacement_gain(self.sass, weight, lambda _, x: _as_float(x), floor, waits)
         busiest = max(self.sass.cycles_at(weight).values())
         hidden = gain.estimate < self.worth and max(floor.values(), default=0.0) >= busiest
         severity = "information" if hidden else found.severity
         return msgspec.structs.replace(found, gain=gain, severity=severity)
+
+    def _factors(self, line: int | None) -> str:
+        """The parameters of a line that are passed as doubles, in words; "" where there are none."""
+        written = set(re.findall(r"\w+", self.view.text.line_text(line))) if line is not None else set()
+        factors = [p.name for p in self.view.kernel.parameters if _SCALAR.fullmatch(p.type.strip())]
+        named = ", ".join(name for name in factors if name in written)
+        return f"the double parameter {named}" if named else ""
 
     def _finding(
         self,
@@ -156,7 +174,9 @@ class DoubleInFloatKernel(MicroTool):
         detail: str,
     ) -> Finding:
         here = [use for use in uses if use.span.line == place.line]
-        named = ", ".join(dict.fromkeys(use.text for use in here)) or "an expression"
+        named = (
+            ", ".join(dict.fromkeys(use.text for use in here)) or self._factors(place.line) or "an expression"
+        )
         others = [use for use in uses if use.span.line != place.line][:8]
         return self.finding(
             here[0].span if len(here) == 1 else place.line,
@@ -174,6 +194,14 @@ class DoubleInFloatKernel(MicroTool):
             fixes=() if self._is_for_both() else self.fixes_of(REWRITE),
             related=(*place.related, *(RelatedSpan(use.span, f"{use.text} is double") for use in others)),
         )
+
+
+def _holds_double(compiled: CompiledKernel) -> bool:
+    """Whether a template argument of an instantiation is double, or a parameter points to doubles."""
+    name, _, taken = compiled.demangled.partition("(")
+    return "double" in name or any(
+        "double" in p and p.strip() != "double" for p in taken.rstrip(")").split(",")
+    )
 
 
 def is_double(instruction: Instruction) -> bool:

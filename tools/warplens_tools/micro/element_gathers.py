@@ -22,10 +22,11 @@ float2 both = reinterpret_cast<const float2 *>(grid)[slot(position)];
 ```
 
 **Evidence.** Loops whose length is a constant or a template's parameter, with a read at their variable beside a place
-that comes of loaded data or of a function; where SASS is at hand, loads of single elements on the line.
+that comes of loaded data or of a function, or reads at constant offsets from such a place; where SASS is at hand, loads
+of single elements on the line.
 
-**Threshold.** Two to sixteen elements. It is information: whether the elements are aligned to a vector the text does
-not say.
+**Threshold.** Two to sixteen elements of a loop, three at constant offsets. It is information: whether the elements are
+aligned to a vector the text does not say.
 
 **References.** NVIDIA Technical Blog, "CUDA Pro Tip: Increase Performance with Vectorized Memory Access".
 """
@@ -83,4 +84,5 @@ class ElementGathers(MicroTool):
         if not self.sass:
             return True
         loads = self.sass.on_line(gather.span.line, lambda x: x.opcode == "LDG")
-        return bool(loads) and all(access_bytes(self.sass.instructions[i]) < _VECTOR for i in loads)
+        vector = max(_VECTOR, 2 * (self.view.element_bytes(gather.name) or 0))
+        return bool(loads) and all(access_bytes(self.sass.instructions[i]) < vector for i in loads)

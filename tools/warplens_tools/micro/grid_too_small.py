@@ -174,7 +174,8 @@ class GridTooSmall(MicroTool):
         """A launch of one block for each of a count that only the run knows, whose kernel walks on in loops: told
         quietly where few of them would leave the card idle."""
         depth = max(self.sass.flow.depths, default=0)
-        site = next((s for s in self.view.sites if _PER_ITEM.fullmatch(s.grid)), None)
+        counts = (s for s in self.view.sites if _PER_ITEM.fullmatch(s.grid) and not self._is_quotient(s))
+        site = next(counts, None)
         if site is None or not depth or self._is_serial() or _STRIDES_BLOCKS.search(self.view.body):
             return
         sms, items = self.gpu.multiprocessors, site.grid
@@ -195,6 +196,17 @@ class GridTooSmall(MicroTool):
                 self.view.observe("deepest loops of the kernel", float(depth)),
             ),
         )
+
+    def _is_quotient(self, site: LaunchSite) -> bool:
+        """Whether a grid's name was set to a count of blocks: `gr = (n + 255) / 256`, `dim3 g(ceil(n / 16.0), h)`."""
+        if site.path:
+            return False
+        code = self.view.tree.masked.source[: self.view.text.offset(site.span.line, site.span.column)]
+        for name in re.findall(r"[A-Za-z_]\w*", site.grid):
+            said = re.findall(rf"\b{name}(?:\.[xyz])?\s*(?:=(?!=)|\(|\{{)([^;]*)", code)
+            if said and re.search(r"/|div|ceil", said[-1], re.IGNORECASE):
+                return True
+        return False
 
     def _per_thread(self) -> Iterator[Finding]:
         """A launch of one thread for each of a count that only the run knows, whose threads walk loops within loops of

@@ -37,14 +37,18 @@ Programming Guide, "Streams".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from warplens_tools.arch.gpu import Costs
+from warplens_tools.cuda.facts.host_loops import HostCall, HostLoop
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.machine.launch_cost import HOST_WORK, Repeated
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import judge_by_idle
+
+_SET = re.compile(r"\b([A-Za-z_]\w*)\s*=(?!=)")
 
 
 class HostSyncInLoop(MicroTool):
@@ -74,6 +78,7 @@ class HostSyncInLoop(MicroTool):
         wait = waits[0]
         known = repeated.duration_ns is not None
         copies = wait.name == "cudaMemcpy"
+        both = copies and any(_brings(c, repeated.loop) for c in repeated.loop.calls)
         yield self.finding(
             wait.span,
             severity="warning" if known else "information",
@@ -81,11 +86,18 @@ class HostSyncInLoop(MicroTool):
             message=(
                 f"{wait.name} makes the host wait in every iteration of the loop that launches "
                 f"{self.view.kernel.name}: "
-                "the device idles until the next launch reaches it."
+                + (
+                    "arrays go to the device and back for each, over a link that is slower than its memory."
+                    if both
+                    else "the device idles until the next launch reaches it."
+                )
             ),
             guidance=(
-                "Read the result back every tenth or hundredth iteration, or decide on the device (a flag in mapped "
-                "memory, a conditional graph node)."
+                "Keep the arrays on the device for all iterations, do what the host does with them in a kernel, and "
+                "read back once after the loop, or a single number now and then."
+                if both
+                else "Read the result back every tenth or hundredth iteration, or decide on the device (a flag in "
+                "mapped memory, a conditional graph node)."
                 if copies
                 else "Remove it: launches to one stream run in order. Wait once, after the loop, before the host reads."
             ),
@@ -111,6 +123,14 @@ class HostSyncInLoop(MicroTool):
                 )
             )
         return tuple(seen)
+
+
+def _brings(call: HostCall, loop: HostLoop) -> bool:
+    """Whether a call copies a whole array to the device: no single value, and no part that the iteration chooses."""
+    if call.name != "cudaMemcpy" or "HostToDevice" not in call.arguments:
+        return False
+    counters = set(_SET.findall(loop.header))
+    return not re.search(r",\s*&", call.arguments) and not counters & set(re.findall(r"\w+", call.arguments))
 
 
 def wait_ratio(repeated: Repeated, costs: Costs) -> float:

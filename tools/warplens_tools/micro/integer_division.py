@@ -222,7 +222,10 @@ class IntegerDivision(MicroTool):
         before, later = self.sass.cycles_at(weight), self.sass.cycles_at(after)
         # What the kernel waits for anyway: the life of a block, and atomics that meet at one place.
         floor = self.view.waiting.start | self.view.contention.cycles
-        ratio, sure = self.ratio_above_memory(before | floor, later | floor)
+        gone = frozenset(i for i, w in enumerate(after) if w < weight[i])
+        waited, left = self.view.waiting.floors(lambda i, x: None if i in gone else x)
+        kept = {n: CONSTANT_SHARE * waited[n] + (1.0 - CONSTANT_SHARE) * left[n] for n in waited}
+        ratio, sure = self.ratio_above_memory(before | floor | waited, later | floor | kept)
         return ratio, sure, bound_ratio(before, later)
 
     def _routine(self, sites: Sequence[Site]) -> list[int]:

@@ -53,6 +53,7 @@ from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.machine.reuse import Reread
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.chains import led_by_data
 from warplens_tools.micro.common.judges import (
     ARITHMETIC,
     DRAM,
@@ -218,10 +219,13 @@ class MissingCacheReuse(MicroTool):
         alone = {a.span.line for a in self.view.global_accesses if a.few}
         loads = [i for i in loads if i not in few and sass.lines[i] not in alone]
         moved = {name for i in body for name in registers_of(sass.instructions[i])[0]}
+        led = led_by_data(sass, body)
         alike = [
             i
             for i in loads
-            if i not in sass.lane_dependent and moved & registers_of(sass.instructions[i])[1] - {"PT", "UPT"}
+            if i not in sass.lane_dependent
+            and i not in led
+            and moved & registers_of(sass.instructions[i])[1] - {"PT", "UPT"}
         ]
         line = sass.hottest_line(alike)
         if line is None or 2 * len(alike) <= len(loads) or sass.table.is_toolkit(sass.instructions[alike[0]]):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """owned-sums
 
-**What.** Threads add atomically to an element that one thread could own: the flat thread index is taken apart, and the
-element hangs on some of its parts alone, so that a fixed set of threads adds to each.
+**What.** Threads add atomically to an element that one thread could own: it hangs on some parts of a flat thread index
+alone, or on some axes of the block, so that a fixed set of threads adds to each.
 
 **Why it costs.** An atomic is done in the L2, one after the other where threads meet, and the array must be zeroed
 before. Where it is known which threads add to an element, one of them can loop over what they add and store once, or
@@ -24,7 +24,7 @@ out[p] = sum;                                           // no atomic, nothing to
 ```
 
 **Evidence.** The index of an atomic addition of global memory as a form over the thread's index: all that it takes of
-it are remainders, or quotients.
+it are remainders, or quotients, or an axis of the block that the kernel uses is not in it.
 
 **Threshold.** Lanes and blocks that are single threads by a test are left alone. It is information: the elements may be
 few, so that threads are wanted.
@@ -35,6 +35,7 @@ Kepler".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from warplens_tools.cuda.facts.atomics import Atomic, atomics
@@ -43,6 +44,7 @@ from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
 
 _LANE = "threadIdx.x"
+_AXIS = re.compile(r"\b(threadIdx)\.([yz])\b")
 _SUMS = frozenset({"atomicAdd", "atomicSub", "atomicMin", "atomicMax", "atomicOr"})
 #: Letters of a divisor that a message spells.
 _SPELLED = 40
@@ -72,6 +74,9 @@ class OwnedSums(MicroTool):
         if not sums or atomic.space != "global" or atomic.index is None or atomic.leader or atomic.guarded:
             return ""
         parts = [s for symbols, _ in atomic.index.terms for s in symbols if s.mentions(_LANE)]
+        left_out = self._left_out(atomic.index)
+        if left_out:
+            return left_out
         if not parts or any(s.operation not in ("/", "%") for s in parts):
             return ""
         last = min(parts, key=lambda s: _depth(s.operands[0]))
@@ -81,6 +86,18 @@ class OwnedSums(MicroTool):
         if all(s.operation == "/" for s in parts):
             return f"{by} neighbouring threads"
         return "" if any(s.operation == "/" for s in parts) else self._remainders(parts)
+
+    def _left_out(self, index: Form) -> str:
+        """The threads along an axis of the block that the element does not hang on, though each has work of its own."""
+        used = set(_AXIS.findall(self.view.body))
+        out = [
+            axis
+            for axis in "yz"
+            if ("threadIdx", axis) in used
+            and self.view.dim3["xyz".index(axis)] != 1
+            and not any(index.mentions(f"{of}.{axis}") for of in ("threadIdx", "blockIdx"))
+        ]
+        return f"all threads that differ in threadIdx.{out[0]} alone" if out and index.mentions(_LANE) else ""
 
     def _remainders(self, parts: list[Symbol]) -> str:
         highest = max(parts, key=lambda s: _depth(s.operands[0]))

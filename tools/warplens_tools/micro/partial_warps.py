@@ -110,9 +110,19 @@ class PartialWarps(MicroTool):
         )
 
     def _gain(self, ratio: float) -> Gain:
-        """Fewer warps for the same elements: their pipes' cycles shrink, the bytes of device memory do not."""
+        """Fewer warps for the same elements: their pipes' cycles shrink, the bytes of device memory do not; and where
+        the launch is known, an SM's share of it lasts as long as one warp alone, however few there are."""
         demand = self.view.demand
         moved = max(demand.dram_lower, demand.pipes.get("l2", 0.0))
-        own = max([*demand.pipes.values(), *self.view.waiting.floor.values()], default=0.0)
-        estimate = max(own, moved) / max(own / ratio, moved) if own else 1.0
-        return Gain.of(estimate, ratio)
+        own = max(demand.pipes.values(), default=0.0)
+        if not own:
+            return Gain.of(1.0, ratio)
+        held, shape = self.view.waiting.residency, self.view.shape
+        if held is None or shape is None:
+            return Gain.of(max(own, moved) / max(own / ratio, moved), ratio)
+        own = max(own, self.view.waiting.floor.get("blocks", 0.0))
+        alone, warps = self.view.waiting.single_warp_cycles, shape.warps / self.gpu.multiprocessors
+        before, after = (
+            max(n * own, max(n / held.warps, 1.0) * alone, warps * moved) for n in (warps, warps / ratio)
+        )
+        return Gain.of(min(before / after, ratio), ratio)

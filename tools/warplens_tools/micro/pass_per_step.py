@@ -50,7 +50,10 @@ STEPS = 16
 _PHASES = 3
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _COUNTER = re.compile(r"\bfor\s*\([^;]*?\b([A-Za-z_]\w*)\s*=")
-_SWAP = re.compile(r"\bswap\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)|\b(\w+)\s*=\s*(\w+)\s*;\s*(\w+)\s*=\s*\3\s*;")
+_SWAP = re.compile(
+    r"\bswap\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)|\b(\w+)\s*=\s*(\w+)\s*;\s*(\w+)\s*=\s*\3\s*;"
+    r"|\b(\w+)\s*=\s*(\w+)\s*;\s*\7\s*=\s*(\w+)\s*;\s*\8\s*=\s*\6\s*;"
+)
 
 
 class PassPerStep(MicroTool):
@@ -81,7 +84,7 @@ class PassPerStep(MicroTool):
             severity="information",
             confidence="low",
             message=(
-                f"One pass over {array} per step: each iteration of {loop.header} launches "
+                f"One pass over {array} per step: each iteration of {loop.header or 'the loop'} launches "
                 f"{self.view.kernel.name}, which loads and stores the whole of it again."
             ),
             guidance=(
@@ -94,7 +97,7 @@ class PassPerStep(MicroTool):
         )
 
     def _is_short(self, loop: HostLoop) -> bool:
-        bound = re.search(r"[<>!]=?\s*(\d+)\s*;", loop.header)
+        bound = re.search(r"(?:<=?|!=)\s*(\d+)\s*;", loop.header)
         return bound is not None and int(bound[1]) < STEPS
 
     def _steps_by(self, site: LaunchSite, loop: HostLoop) -> bool:

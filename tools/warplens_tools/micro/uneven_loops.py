@@ -21,8 +21,8 @@ for (int e = first[v] + lane; e < first[v + 1]; e += 32) sum += rank[target[e]];
 // or vertices sorted into bins by degree, or lanes that fetch a new element as they finish
 ```
 
-**Evidence.** Loops whose bound comes from what each lane loads, or whose condition or `break` tests what their
-iterations work out of a lane's own values.
+**Evidence.** Loops whose bound comes from what each lane loads, or whose condition, `break` or `return` tests what
+their iterations work out of a lane's own values; loops of the latter kind in the device functions that it calls too.
 
 **Threshold.** None: how the lengths spread only a run shows, so it is information. Kernels whose warps work on one
 element together are left alone.
@@ -60,18 +60,18 @@ class UnevenLoops(MicroTool):
             return
         first = found[0]
         ends = first.condition.strip()
-        ends = (
-            ends[1:-1].strip()
-            if ends.startswith("(") and ends.endswith(")") and ")" not in ends[:-1]
-            else ends
-        )
+        while (inner := _without_brackets(ends)) != ends:
+            ends = inner
         shown = ends if len(ends) <= _SHOWN else ends[: _SHOWN - 1] + "…"
         own = "each lane loads how long it is" if first.by == "length" else "each lane's data ends it"
         yield self.finding(
             self.view.line_span(first.span.line),
             severity="information",
             confidence="low",
-            message=f"Loop of uneven length: {own} ({shown}), and the warp runs on until its last lane is done.",
+            message=(
+                f"Loop of uneven length{f' in {first.function}' if first.function else ''}: {own} ({shown}), and the "
+                "warp runs on until its last lane is done."
+            ),
             guidance=(
                 "Give the elements of a long row to the lanes of a warp or a group, or sort or bin the rows by length, "
                 "so that neighbouring lanes have alike ones."
@@ -81,3 +81,15 @@ class UnevenLoops(MicroTool):
             ),
             evidence=(self.view.observe("loops of uneven length", float(len(found)), tier="source"),),
         )
+
+
+def _without_brackets(code: str) -> str:
+    """What stands in the brackets that a whole expression stands in."""
+    if not (code.startswith("(") and code.endswith(")")):
+        return code
+    inner, depth = code[1:-1], 0
+    for char in inner:
+        depth += (char == "(") - (char == ")")
+        if depth < 0:
+            return code
+    return inner.strip()

@@ -2,7 +2,7 @@
 """updates-by-data
 
 **What.** Each thread adds atomically to global memory at a place that its data choose: a histogram, a sum over edges,
-counts of keys.
+counts of keys; or it claims such a place, as of a hash table.
 
 **Why it costs.** The L2 does atomics on one sector one after the other. Where the places are few, as a histogram's
 bins, or the data are skewed, most threads of the grid wait at a few of them; where they are many, each takes a sector
@@ -22,7 +22,7 @@ __syncthreads();
 for (int b = threadIdx.x; b < n; b += blockDim.x) atomicAdd(&bins[b], own[b]);
 ```
 
-**Evidence.** Atomic additions on global memory whose index comes of what the thread loads.
+**Evidence.** Atomics on global memory whose index comes of what the thread loads.
 
 **Threshold.** Half the time of all else in the bounded model, where SASS is at hand, with lanes at places of their own:
 how often threads meet only a run shows, so it is information. Where global-atomic-contention,
@@ -45,6 +45,8 @@ from warplens_tools.micro.scattered_atomics import ScatteredAtomics
 from warplens_tools.sass.pipes import GLOBAL_ATOMICS
 
 _SUMS = frozenset({"atomicAdd", "atomicSub", "atomicInc", "atomicMin", "atomicMax", "atomicOr", "atomicAnd"})
+#: What takes a place of a hash table, try by try.
+_CLAIMS = frozenset({"atomicCAS"})
 #: Time of the atomics over that of all else below which they are no word.
 _LITTLE = 0.5
 _OTHERS = (OwnedSums, GlobalAtomicContention, ScatteredAtomics)
@@ -65,19 +67,21 @@ class UpdatesByData(MicroTool):
         found = [a for a in atomics(self.view.tree, self.view.kernel, self.view.dim3) if self._is_chosen(a)]
         if not found or any(True for tool in _OTHERS for _ in tool(self.view).check()) or self._is_little():
             return
-        first = found[0]
+        # What a table or a list is claimed by weighs more than a counter beside it.
+        first = next((a for a in found if a.function in _CLAIMS), found[0])
         text = " ".join(self.view.said(first.span).split())
         yield self.finding(
             first.span,
             severity="information",
             confidence="low",
-            message=(
-                f"Update by an atomic at a place that data choose: {text}. Threads that meet at an element of "
-                f"{first.name} wait for each other in the L2."
-            ),
+            message=(f"Update by an atomic at a place that data choose: {text}. {self._cost(first)}"),
             guidance=(
-                f"Where {first.name} fits, let each block add up in a copy of its own in shared memory and add that "
-                "once; else sort or group the updates by their place, or let each place gather what belongs to it. "
+                f"Where {first.name} is larger than the L2, order or partition the updates by their place first, so "
+                "that the part at work stays in the L2; put what belongs together (a key and its value) into one word "
+                "of 64 bits, so that one atomic stores both."
+                if first.function in _CLAIMS
+                else f"Where {first.name} fits, let each block add up in a copy of its own in shared memory and add "
+                "that once; else sort or group the updates by place, or let each place gather what belongs to it. "
                 "Neighbouring elements go in one vector atomic (float2, float4 on sm_90)."
             ),
             evidence=(
@@ -85,6 +89,14 @@ class UpdatesByData(MicroTool):
             ),
             index_query="histogram shared memory atomics",
         )
+
+    def _cost(self, first: Atomic) -> str:
+        if first.function in _CLAIMS:
+            return (
+                f"Each takes a sector of {first.name} of its own for one element, and a thread's next try waits for "
+                "its last."
+            )
+        return f"Threads that meet at an element of {first.name} wait for each other in the L2."
 
     def _is_little(self) -> bool:
         """Whether the L2 is done with the atomics, each lane at a place of its own, long before all else is."""
@@ -95,5 +107,8 @@ class UpdatesByData(MicroTool):
         name = atomic.function.removeprefix("::").removesuffix("_block").removesuffix("_system")
         by_data = atomic.index is None and atomic.varies and "[" in self.view.said(atomic.span)
         return (
-            name in _SUMS and atomic.space == "global" and by_data and not (atomic.leader or atomic.together)
+            (name in _SUMS or name in _CLAIMS)
+            and atomic.space == "global"
+            and by_data
+            and not (atomic.leader or atomic.together)
         )

@@ -77,12 +77,13 @@ class WaveQuantization(MicroTool):
             return
         sms = self.gpu.multiprocessors
         at_once = sms if busy else sms * found.blocks
-        waves = shape.blocks / at_once
+        blocks = self.view.launching.busy_blocks or shape.blocks
+        waves = blocks / at_once
         ratio = math.ceil(waves) / waves
         if waves <= 1.0 or ratio < self.worth:
             return
         span = shape.site.grid_span if shape.site is not None else self.view.kernel.name_span
-        rest = shape.blocks % at_once
+        rest = blocks % at_once
         dealt = _DEALT.search(self.view.body) is not None and self.view.launching.most_trips is None
         yield self.finding(
             span,

@@ -22,11 +22,13 @@ __shared__ float tile[8 + 4][32 + 4];                   // the block's elements 
 // or a thread makes several outputs of a column, and keeps the rows that they share in registers
 ```
 
-**Evidence.** Two nested loops whose variables are added to places of the thread's own, and a read of what is not known
-to be shared memory that both of them move.
+**Evidence.** Two nested loops whose variables are added to places of the thread's own, or one of them, and a read of
+what is not known to be shared memory that they move; reads of one array, in a kernel without shared memory, whose
+indices are constants or rows of the threads apart.
 
-**Threshold.** Three taps a row; loops of more than 64 iterations go through data, and are left alone. It is
-information: how much of it the L1 hides is not known from the text.
+**Threshold.** Three taps a row of two loops, nine of one; four elements of a stencil over rows, nine along one. Loops
+of more than 64 iterations go through data, and are left alone. It is information: how much of it the L1 hides is not
+known from the text.
 
 **References.** CUDA C++ Programming Guide, "Shared Memory"; Podlozhnyuk, "Image Convolution with CUDA".
 """
@@ -35,6 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.cuda.facts.stencils import Stencil, stencils
 from warplens_tools.cuda.facts.windows import Window, windows
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
@@ -54,11 +57,17 @@ class WindowLoads(MicroTool):
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the first such read."""
         found = windows(self.view.tree, self.view.kernel)
-        if not found or any(True for _ in MissingCacheReuse(self.view).check()):
+        around = () if found else stencils(self.view.accesses)
+        if not (found or around) or any(True for _ in MissingCacheReuse(self.view).check()):
             return
-        first = found[0]
+        if found:
+            yield self._window(found[0])
+        else:
+            yield self._stencil(around[0])
+
+    def _window(self, first: Window) -> Finding:
         taps = _taps(first)
-        yield self.finding(
+        return self.finding(
             first.span,
             severity="information",
             confidence="low",
@@ -75,8 +84,29 @@ class WindowLoads(MicroTool):
             index_query="stencil shared memory halo",
         )
 
+    def _stencil(self, first: Stencil) -> Finding:
+        name = first.access.name
+        return self.finding(
+            first.access.span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"Stencil of {first.elements} neighbouring elements of {name}, from global memory: the threads beside "
+                "it load them too, and work out again what they make of each."
+            ),
+            guidance=(
+                f"Load the block's elements of {name} and their halo into shared memory once, and what is worked out "
+                "of an element with them; in three dimensions let a thread walk along the slowest axis and keep the "
+                "planes that it has in registers."
+            ),
+            evidence=(self.view.observe("elements of the stencil", float(first.elements), tier="source"),),
+            index_query="stencil shared memory halo",
+        )
+
 
 def _taps(window: Window) -> str:
+    if window.outer is None:
+        return f"of {window.inner.trips} elements" if window.inner.trips else f"over {window.inner.variable}"
     rows, columns = window.outer.trips, window.inner.trips
     return (
         f"of {rows} x {columns} elements"

@@ -9,7 +9,7 @@ rewrite to the first and compares with the second.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -56,6 +56,8 @@ Apply = Callable[[SourceText, SourceModel, Kernel, Target], RewriteResult]
 _NUMBER = re.compile(r"\b(\w+)\s*=[^;=]*\bthreadIdx\s*\.\s*x\b[^;]*;")
 #: Threads along y; a `blockIdx.y` alone tells one problem of many from another.
 _LINES = re.compile(r"\bblockIdx\s*\.\s*[yz]\b")
+#: The variable that the number of a block along another axis is given to.
+_ROW_OF_BLOCKS = re.compile(r"\b(\w+)\s*=[^;=]*\bblockIdx\s*\.\s*[yz]\b[^;]*;")
 #: Loops that follow each other walk a row of the thread's own again and again.
 _PASSES = 2
 #: Loops' heads, whether another loop follows as the body, and braces.
@@ -94,7 +96,42 @@ def along_one_axis(code: str) -> float:
     if _walks_alike(code):
         return 0.3
     divided = number is not None and re.search(rf"\b{number[1]}\b\s*[/%]", code[number.end() :])
-    return 0.1 if divided and _nests(code) < _PASSES and not _stores_along(code) else 1.0
+    if divided and _nests(code) < _PASSES and not _stores_along(code):
+        return 0.1
+    return 0.5 if multiplies(code) else 1.0
+
+
+def multiplies(code: str) -> bool:
+    """Whether a loop walks elements of the thread's own, and others of a row of blocks or of a loop over outputs around
+    it: a product, whose operands are shared along both axes.
+    """
+    number = _NUMBER.search(code)
+    if number is None:
+        return False
+    rest = code[number.end() :]
+    walked = _walked(rest)
+    own, counters = _made_of({number[1]}, code), set(_COUNTER.findall(code))
+    for row in (*(m[1] for m in _ROW_OF_BLOCKS.finditer(code)), *_stored_along(code)):
+        mine = _made_of({row}, code)
+        shared = (w for w in walked if w & mine and not w & own and w & counters - {row})
+        if any(True for _ in shared) and any(w & own and not w & mine for w in walked):
+            return True
+    return False
+
+
+def _made_of(names: set[str], code: str) -> set[str]:
+    """Names, and those that are given something made of them."""
+    found = set(names)
+    for _ in range(2):
+        found |= {m[1] for m in _GIVEN.finditer(code) if found & set(_WORDS.findall(m[2]))}
+    return found - set(_COUNTER.findall(code)) | names
+
+
+def _walked(code: str) -> list[set[str]]:
+    """The words of each element that a loop walks, its array's name among them."""
+    counters = set(_COUNTER.findall(code))
+    elements = ((m[1], set(_WORDS.findall(m[2]))) for m in _ELEMENT.finditer(code))
+    return [words | {name} for name, words in elements if words & counters]
 
 
 def slides(code: str) -> float:
@@ -130,9 +167,7 @@ def _walks_alike(code: str) -> bool:
     rest, own = code[number.end() :], {number[1]}
     for _ in range(2):
         own |= {m[1] for m in _GIVEN.finditer(rest) if own & set(_WORDS.findall(m[2]))}
-    counters = set(_COUNTER.findall(rest))
-    elements = ((m[1], set(_WORDS.findall(m[2]))) for m in _ELEMENT.finditer(rest))
-    walked = [words | {name} for name, words in elements if words & counters]
+    walked = _walked(rest)
     return bool(walked) and not any(words & own for words in walked)
 
 
@@ -143,9 +178,14 @@ def of_single_outputs(code: str) -> float:
 
 def _stores_along(code: str) -> bool:
     """Whether a loop writes an element of its own in each step: a row of outputs, not one."""
-    return any(
-        re.search(rf"\w\[[^\]=]*\b{name}\b[^\]=]*\]\s*[-+*/]?=(?!=)", code) for name in _COUNTER.findall(code)
-    )
+    return any(True for _ in _stored_along(code))
+
+
+def _stored_along(code: str) -> Iterator[str]:
+    """The counters of loops that do."""
+    for name in _COUNTER.findall(code):
+        if re.search(rf"\w\[[^\]=]*\b{name}\b[^\]=]*\]\s*[-+*/]?=(?!=)", code):
+            yield name
 
 
 def along_narrow_rows(code: str) -> float:
@@ -167,6 +207,11 @@ def in_a_plane(code: str) -> float:
     if _PLANE.search(code):
         return 1.0
     return 0.6 if _LINES.search(code) or slides(code) < 1.0 else 0.2
+
+
+def in_planes_or_rows(code: str) -> float:
+    """The same where a thread that walks a row of outputs has what would be a plane of threads."""
+    return 1.0 if _stores_along(code) else in_a_plane(code)
 
 
 def in_a_divided_plane(code: str) -> float:

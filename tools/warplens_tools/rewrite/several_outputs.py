@@ -70,6 +70,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target, in_a_plane
+from warplens_tools.rewrite.common.carried import Carried
 from warplens_tools.rewrite.common.declared import Declared, declared_in, unqualified
 from warplens_tools.rewrite.common.launches import Launches, rounded_up
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
@@ -94,15 +95,6 @@ from warplens_tools.text import TextEdit
 _OUTPUTS = 4
 
 
-class _Carried(msgspec.Struct, frozen=True):
-    """What the groups inside a loop take from outside: locals to declare again, and conditions to skip by."""
-
-    locals: tuple[Declared, ...] = ()
-    skips: tuple[Node, ...] = ()
-    #: Conditions under which there is work, as written.
-    tests: tuple[str, ...] = ()
-
-
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
     require_apart(view)
@@ -117,12 +109,12 @@ def _apply(view: View, target: Target) -> RewriteResult:
 class OutputsWriter:
     """The kernel with several outputs a thread, along the last of its axes."""
 
-    def __init__(self, view: View, outputs: Outputs, launches: Launches) -> None:
+    def __init__(self, view: View, outputs: Outputs, launches: Launches, *, axis: Axis | None = None) -> None:
         self.view, self.outputs, self.launches = view, outputs, launches
-        self.axis: Axis = outputs.axes[-1]
+        self.axis: Axis = axis or outputs.axes[-1]
         self.limit = self.axis.limit or limit_of(view, launches, self.axis.letter)
         self.style = Style(view)
-        self.count = self.style.constant("kOutputs", str(_OUTPUTS), "of a thread")
+        self.count = self.counted()
         self.counter = self.style.local("o")
         self.first = self.style.local(f"{self.axis.name}0")
         self._check()
@@ -130,6 +122,10 @@ class OutputsWriter:
         self.late = [d for n in outputs.work if n.type == "declaration" for d in declared_in(view, n)]
         self.states = self._states()
         self.instances = {s.name: f"{s.name}[{self.counter}]" for s in self.states}
+
+    def counted(self) -> str:
+        """The constant that says how many."""
+        return self.style.constant("kOutputs", str(_OUTPUTS), "of a thread")
 
     def _check(self) -> None:
         """That the work is the same for each output."""
@@ -173,23 +169,28 @@ class OutputsWriter:
     def result(self) -> RewriteResult:
         """All edits."""
         view, newline = self.view, self.view.text.newline
-        late = {d.name for d in self.late}
-        lines = [self._top(), self._first(), *(self._state(s) for s in self.states if s.name not in late)]
-        for node in self.outputs.work:
-            if self._moves(node):
-                lines.append(self.style.code(view.written(node)))
-            elif node.type == "declaration":
-                lines += [self._state(d) for d in self.late if d.statement.id == node.id]
-            elif node.type == "for_statement" and not stores(view, node):
-                lines.append(self._nest(node, _Carried()))
-            else:
-                lines.append(self._end(node))
+        lines = [self._top(), self._first(), *self.work()]
         body = self.style.lines("\n".join(n for n in lines if n))
         text = f"{{{newline}{body}{newline}{self.style.margin}}}"
         edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), text)
         self._relaunch()
         edits = (self.style.constants(), edit, *self.launches.edits())
         return RewriteResult(edits, title=f"Work out {_OUTPUTS} outputs a thread")
+
+    def work(self) -> list[str]:
+        """What is done for all of a thread's outputs together."""
+        late = {d.name for d in self.late}
+        lines = [self._state(s) for s in self.states if s.name not in late]
+        for node in self.outputs.work:
+            if self._moves(node):
+                lines.append(self.style.code(self.view.written(node)))
+            elif node.type == "declaration":
+                lines += [self._state(d) for d in self.late if d.statement.id == node.id]
+            elif node.type == "for_statement" and not stores(self.view, node):
+                lines.append(self._nest(node, Carried()))
+            else:
+                lines.append(self._end(node))
+        return lines
 
     def _relaunch(self) -> None:
         index = "xyz".index(self.axis.letter)
@@ -239,7 +240,7 @@ class OutputsWriter:
             return f"{declared}{' = {}' if value else ''};"
         names = self.view.names(one.value) if one.value is not None else frozenset()
         start = f"{one.name}[{self.counter}] = {renamed(value, self.instances_before(one))};"
-        return f"{declared};\n{self._each(self._with(names, start, _Carried()))}"
+        return f"{declared};\n{self._each(self._with(names, start, Carried()))}"
 
     def instances_before(self, one: Declared) -> dict[str, str]:
         """The states that are declared before this one."""
@@ -248,7 +249,7 @@ class OutputsWriter:
 
     # the loops
 
-    def _with(self, names: frozenset[str], inner: str, carried: _Carried, *, clamped: bool = True) -> str:
+    def _with(self, names: frozenset[str], inner: str, carried: Carried, *, clamped: bool = True) -> str:
         """Code for one output with the locals before it that it needs."""
         states = {s.name for s in self.states}
         needed = set(names)
@@ -276,13 +277,13 @@ class OutputsWriter:
             return "\n".join([*lines, f"if ({' && '.join(carried.tests)}) {{", indented(inner), "}"])
         return "\n".join([*lines, inner])
 
-    def _rests(self, names: frozenset[str], carried: _Carried) -> bool:
+    def _rests(self, names: frozenset[str], carried: Carried) -> bool:
         """Whether an expression differs between the outputs of a thread."""
         states = {s.name for s in self.states}
         inside = {d.name for d in carried.locals}
         return bool(names & (states | inside)) or self.axis.name in self.outputs.resting(names)
 
-    def _nest(self, loop: Node, carried: _Carried) -> str:
+    def _nest(self, loop: Node, carried: Carried) -> str:
         view = self.view
         body = field(loop, "body")
         names = frozenset(
@@ -294,7 +295,7 @@ class OutputsWriter:
         head = " ".join(view.text.text[begin:opening].split())
         return "\n".join([f"{head} {{", indented(self._group(statements(body), carried)), "}"])
 
-    def _group(self, nodes: list[Node], carried: _Carried) -> str:
+    def _group(self, nodes: list[Node], carried: Carried) -> str:
         """The statements of a loop's body: runs of plain ones for each output, and loops."""
         lines: list[str] = []
         run: list[Node] = []
@@ -316,7 +317,7 @@ class OutputsWriter:
                 run.append(node)
         return "\n".join(n for n in [*lines, self._run(run, carried)] if n)
 
-    def _local(self, node: Node, behind: list[Node], carried: _Carried) -> tuple[_Carried, str]:
+    def _local(self, node: Node, behind: list[Node], carried: Carried) -> tuple[Carried, str]:
         """A declaration before an inner loop: kept for each output where what is behind changes it, once for all
         outputs, or again in the loop for each.
         """
@@ -334,7 +335,7 @@ class OutputsWriter:
             raise Refused("a loop's own variables would have to be kept for each output")
         return msgspec.structs.replace(carried, locals=(*carried.locals, *every)), ""
 
-    def _branch(self, node: Node, carried: _Carried, *, last: bool) -> tuple[_Carried, str]:
+    def _branch(self, node: Node, carried: Carried, *, last: bool) -> tuple[Carried, str]:
         """`if (outside) continue;` and `if (inside) { for … }` before or around an inner loop."""
         condition = unwrapped(field(node, "condition"))
         inside = statements(field(node, "consequence"))
@@ -351,7 +352,7 @@ class OutputsWriter:
             return carried, self._group(inside, below)
         raise Refused("a loop stands beside a condition that is not understood")
 
-    def _run(self, run: list[Node], carried: _Carried) -> str:
+    def _run(self, run: list[Node], carried: Carried) -> str:
         """Plain statements: once where they are the same for all outputs, else for each."""
         if not run:
             return ""
@@ -374,7 +375,7 @@ class OutputsWriter:
         """What is done with each output that there is."""
         text = self.style.code(renamed(self.view.written(node), self.instances))
         names = self.view.names(node) | {self.axis.name}
-        inner = self._with(frozenset(names), text, _Carried(), clamped=False)
+        inner = self._with(frozenset(names), text, Carried(), clamped=False)
         first, _, rest = inner.partition("\n")
         test = f"{self.axis.name} < {self.limit}"
         guarded = f"if ({test}) {rest}" if "\n" not in rest else f"if ({test}) {{\n{indented(rest)}\n}}"

@@ -82,23 +82,25 @@ void run(const float* X, float* G, int n, int d) {
 from __future__ import annotations
 
 from warplens_tools.rewrite import (
+    loop_into_tiles,
     register_tile,
     several_outputs,
     sum_in_register,
     swap_thread_axes,
     tensor_tile,
 )
-from warplens_tools.rewrite.base import in_a_plane
+from warplens_tools.rewrite.base import in_planes_or_rows
 from warplens_tools.rewrite.common.chains import Chain
 
 _TILED = (tensor_tile.REWRITE, register_tile.REWRITE, several_outputs.REWRITE)
-_CHAIN = Chain(sum_in_register.REWRITE, swap_thread_axes.REWRITE, _TILED)
+_AXES = (swap_thread_axes.REWRITE, loop_into_tiles.REWRITE)
+_CHAIN = Chain(sum_in_register.REWRITE, _AXES, _TILED)
 
 REWRITE = _CHAIN.rewrite(
     __name__,
     "Add up in registers and tile what is added",
     answers=("aliasing-reload", "missing-cache-reuse"),
-    likely=in_a_plane,
+    likely=in_planes_or_rows,
     chance=0.5,
     gain=8.0,
     ranges=register_tile.REWRITE.ranges,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensor-tile
 
-Multiply half or bfloat16 matrices on tensor cores.
+Multiply matrices of half, bfloat16 or bytes on tensor cores.
 
 Where a product's operands are half or bfloat16 and its sum is float, tensor cores do the same: products are exact,
 and are added up in float, 16 by 16 by 16 of them at a time. Each block fills tiles of both operands in shared memory,
@@ -130,8 +130,9 @@ void run(const half* A, const half* B, half* C, int M, int N, int K) {
 }
 ```
 
-Left alone: products that are multiplied or added in half, that are scaled inside the loop, and other types, which
-tensor cores would round.
+Bytes are multiplied and added up in `int`, bit for bit as before. Sums that a kernel keeps in half or bfloat16, and
+rounds at every step, are kept in float. Left alone: products that are rounded to half before they are added up in
+float, that are scaled inside the loop, and other types, which tensor cores would round.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -144,6 +145,8 @@ from warplens_tools.rewrite.common.outputs import launched_outputs
 from warplens_tools.rewrite.common.reading import View, has_barrier, refusing
 from warplens_tools.rewrite.common.tensor_writer import TensorWriter, including
 
+_KEPT = "sums are kept in float where they were rounded to two bytes at every step"
+
 
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
@@ -151,13 +154,19 @@ def _apply(view: View, target: Target) -> RewriteResult:
         raise Refused("the kernel shares memory already")
     launches, outputs = launched_outputs(view, strided=True)
     writer = TensorWriter(view, read_product(view, outputs), launches)
-    result = writer.result("Multiply on tensor cores", REORDERED)
+    result = writer.result("Multiply on tensor cores", _caveat(writer))
     return msgspec.structs.replace(result, edits=(*including(view.text, "mma.h"), *result.edits))
+
+
+def _caveat(writer: TensorWriter) -> str:
+    if writer.kind.type == "int":
+        return ""
+    return f"{_KEPT}; {REORDERED}" if writer.kind.back else REORDERED
 
 
 REWRITE = Rewrite(
     slug="tensor-tile",
-    title="Multiply half or bfloat16 matrices on tensor cores",
+    title="Multiply matrices of half, bfloat16 or bytes on tensor cores",
     apply=refusing(_apply),
     answers=("missing-cache-reuse", "small-register-tile"),
     useless_at="dram",

@@ -57,12 +57,9 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.cuda.syntax.types import integer_type
-from warplens_tools.cuda.values.arithmetic_types import written_before
-from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.declared import unqualified
 from warplens_tools.rewrite.common.groups import style_of
+from warplens_tools.rewrite.common.integer_kinds import kind_of
 from warplens_tools.rewrite.common.reading import (
     View,
     field,
@@ -77,8 +74,6 @@ from warplens_tools.text import TextEdit
 
 #: So far a neighbour may be: further away lie strides, of which nobody knows how large they are.
 _NEAR = 64
-_THREADS = ("threadIdx.", "blockIdx.", "blockDim.", "gridDim.")
-_NAMES = {(True, 4): "int", (False, 4): "unsigned int", (True, 8): "long long", (False, 8): "size_t"}
 _BELOW = "// As a rule a is below 2 n, and no division is needed."
 _SIGNED = """\
 __device__ __forceinline__ {kind} {name}({kind} a, {kind} n) {{
@@ -100,7 +95,7 @@ __device__ __forceinline__ {kind} {name}({kind} a, {kind} n) {{
 
 def _apply(view: View, target: Target) -> RewriteResult:
     found = [n for n in _wrapped(view) if not target.lines or view.span(n).line in target.lines]
-    kinds = {n.id: _kind(view, n) for n in found}
+    kinds = {n.id: kind_of(view, n) for n in found}
     found = [n for n in found if kinds[n.id] is not None]
     if not found:
         raise Refused("nothing here is wrapped around by a division")
@@ -146,55 +141,6 @@ def _terms(node: Node, *, sign: int) -> Iterator[tuple[Node, int]]:
         yield from _terms(field(node, "right"), sign=sign if operator_of(node) == "+" else -sign)
     else:
         yield node, sign
-
-
-def _kind(view: View, node: Node) -> str | None:
-    """The type that a remainder is computed in: that of all its operands together."""
-    signed, width = True, 4
-    stack = [node]
-    while stack:
-        one = stack.pop()
-        kind = ""
-        if one.type in ("binary_expression", "parenthesized_expression", "unary_expression"):
-            stack += one.named_children
-            continue
-        if one.type == "cast_expression":
-            kind = view.code(field(one, "type"))
-        elif one.type == "number_literal":
-            kind = "int" if view.code(one).isdigit() else "?"
-        elif one.type == "field_expression":
-            kind = "unsigned int" if squeezed(view.code(one)).startswith(_THREADS) else _member(view, one)
-        elif one.type == "identifier":
-            kind = _declared(view, one)
-        elif one.type == "subscript_expression":
-            kind = view.element(one)
-        known = (
-            integer_type(view.concrete(unqualified(kind))) if kind and "auto" not in kind.split() else None
-        )
-        if known is None:
-            return None
-        if known.bytes > width:
-            signed, width = known.signed, known.bytes
-        elif known.bytes == width:
-            signed = signed and known.signed
-    return _NAMES.get((signed, width))
-
-
-def _declared(view: View, name: Node) -> str:
-    """The type that a variable is declared with; "" where the file does not tell."""
-    binding = view.expanded.constants.binding(view.code(name), name.start_byte)
-    known = next((p.type for p in view.kernel.parameters if p.name == view.code(name) and not p.pointer), "")
-    return written_before(view.tree, binding).strip() if binding is not None and not known else known
-
-
-def _member(view: View, node: Node) -> str:
-    """The type of a member of a structure that is passed by value or declared."""
-    base = field(node, "argument")
-    if base.type != "identifier" or operator_of(node) != ".":
-        return ""
-    layouts = layouts_of(view.tree)
-    found = layouts.member(layouts.plain(unqualified(_declared(view, base))), view.code(field(node, "field")))
-    return found.type if found is not None and not found.pointer else ""
 
 
 def _written(view: View, node: Node, found: list[Node], name: str) -> str:

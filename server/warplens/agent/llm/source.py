@@ -45,9 +45,10 @@ REPAIRABLE: tuple[State, ...] = ("refused", "not_built", "illegal", "crashed", "
 PLANS, ATTEMPTS = 8, 2
 #: Repairs of one failed version.
 REPAIRS = 1
-#: Plans that one question asks for where a round of candidates is judged at once: for a version that has steps already
-#: so many, for one without any all of the round.
-PLANS_LATER = 3
+#: Plans that one question asks for where a round of candidates is judged at once: all of the round for the user's own
+#: version while it has no step, so many for others. The search spreads a round over two versions or so, and what is
+#: written for one and not taken in its round is asked for anew in the next, as the prompt then tells more.
+PLANS_LATER = 4
 Planned = tuple[Plan, tuple[Anchor, ...]]
 Draft = tuple[Plan, tuple[TextEdit, ...]]
 
@@ -137,7 +138,8 @@ class ModelSource:
     def _planned_steps(self, version: Node, task: Task) -> tuple[Planned, ...]:
         """What a planner wants for a version: one plan, or all that a round of candidates takes."""
         key, case = version.ask.candidate.text_hash, self._case(version)
-        most = min(PLANS_LATER, self._round) if version.children else self._round
+        opening = version.parent is None and not version.children
+        most = self._round if opening else min(PLANS_LATER, self._round)
         wanted = max(1, most - self._drafted.get(key, 0))
         planned = self.asker.converse(
             "planner",

@@ -29,7 +29,12 @@ def limits_of(settings: MeasureSettings) -> Limits:
 def around_program(folder: Path, settings: MeasureSettings) -> Callable[[Sequence[str]], Sequence[str]]:
     """The fence around a whole program's build in `folder`: its own command may read what it likes."""
     confinement = Confinement((str(folder),), None, limits_of(settings))
-    return lambda command: die_with_parent(confined(command, confinement))
+    return lambda command: _gently(confined(command, confinement))
+
+
+def _gently(command: Sequence[str]) -> tuple[str, ...]:
+    """After whatever else this machine does: several candidates compile while another is measured."""
+    return die_with_parent(("nice", "-n", "10", *command))
 
 
 class Fence:
@@ -64,7 +69,7 @@ class Fence:
     def around(self, folder: Path) -> Callable[[Sequence[str | Path]], Sequence[str | Path]]:
         """What puts the fence around a command that may write in `folder`."""
         confinement = Confinement((str(folder),), self._read, self._limits)
-        return lambda command: die_with_parent(confined(command, confinement))
+        return lambda command: _gently(confined(command, confinement))
 
     def shuts_out(self, compiles: Callable[[], bool]) -> bool:
         """Whether the fence keeps the baseline itself from being compiled; then reading is let free.

@@ -24,6 +24,7 @@ from warplens_tools.run.probe.job import Job, JobCandidate, Shape, Variant
 from warplens_tools.run.probe.records import (
     BaselineRecord,
     Begin,
+    Closed,
     Damaged,
     Failed,
     Never,
@@ -44,6 +45,8 @@ _TWIN = 0.5
 #: Sets of inputs, the program's own among them, that a candidate is compared on before it is timed against a bar
 #: (`kFirstCases` of the probe): wrong ones are mostly so on the first.
 FIRST_CASES = 3
+#: Of the card's memory, what has to be free for a next program to begin while this one still gives back its own.
+_ROOMY = 0.5
 #: A program may need as long again to reach the launch under the probe.
 _OVERHEAD = 30.0
 
@@ -135,7 +138,8 @@ class Visits:
         found to be better before in the same visit; where the look `sifts`, "right" says no more than that it does.
 
         `turn` is taken each time when the program is about to use the card, and left while it starts: that is others'
-        time. Without it the card is the caller's already. It is held while `on_heard` is called.
+        time. It is left again once all was heard, as ending takes a program up to half a second, unless memory is
+        scarce. Without it the card is the caller's already. It is held while `on_heard` is called.
 
         Raises:
             InputError: the launch cannot be visited; says why.
@@ -182,6 +186,8 @@ class Visits:
             self._baseline = record
         elif isinstance(record, ResultRecord) and self._is_control(record):
             self._control = record
+        elif isinstance(record, Closed) and record.free_share >= _ROOMY and self._turn is not None:
+            self._turn.leave()
 
     def _controls(self) -> list[JobCandidate]:
         return [self._place.control] if self._place.control is not None else []

@@ -11,9 +11,8 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.facts.accesses import AccessReader, ArrayAccess, loops_around
 from warplens_tools.cuda.model import Kernel
-from warplens_tools.cuda.syntax.callees import functions_named
+from warplens_tools.cuda.syntax.callees import functions_named, parameter_names
 from warplens_tools.cuda.syntax.functions import Function
-from warplens_tools.cuda.syntax.lexical import split_arguments
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, constants_of
 from warplens_tools.cuda.values.form_reader import FormReader
@@ -26,7 +25,6 @@ from warplens_tools.text import Span
 _DEEPEST, _MOST = 3, 24
 #: What declares a pointer.
 _POINTS = re.compile(r"[*\[]")
-_NAME = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=.*)?\Z", re.DOTALL)
 
 
 class CalledAccess(msgspec.Struct, frozen=True):
@@ -80,7 +78,7 @@ class _Walker:
             return
         given = [n for n in listed.named_children if n.type != "comment"]
         name = self.tree.text_of(function.name_node)
-        names = _parameters(self.tree, function)
+        names = parameter_names(self.tree, function)
         if len(names) < len(given):
             return
         pairs = list(zip(names, given, strict=False))
@@ -118,12 +116,3 @@ class _Walker:
         listed = found[0].declarator.child_by_field_name("parameters")
         takes_pointers = listed is not None and bool(_POINTS.search(self.tree.code_of(listed)))
         return found[0] if takes_pointers else None
-
-
-def _parameters(tree: SourceTree, function: Function) -> list[str]:
-    """The names of a function's parameters, in order."""
-    listed = function.declarator.child_by_field_name("parameters")
-    if listed is None:
-        return []
-    written = split_arguments(tree.code_of(listed).strip().removeprefix("(").removesuffix(")"))
-    return [found[1] if (found := _NAME.search(p.strip())) is not None else "" for p in written]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Neighbouring elements that a thread takes one by one from a place that its data choose: the features of a chosen
-point, in a loop over them."""
+point, in a loop over them or by constant offsets."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 from tree_sitter import Node
@@ -21,6 +22,8 @@ from warplens_tools.text import Span
 
 #: Elements that are taken together, at most.
 _FEW = 16
+#: Constant offsets from one place from which they are told: the ends of a row are two.
+_SEVERAL = 3
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CHOSEN = re.compile(r"\b([A-Za-z_]\w*)\s*=\s*(?:\([\w\s]*\)\s*)?[A-Za-z_]\w*\s*(?:<[^<>;]*>)?\s*\(")
 
@@ -35,13 +38,15 @@ class ElementGather(msgspec.Struct, frozen=True):
 
 
 def element_gathers(tree: SourceTree, kernel: Kernel) -> tuple[ElementGather, ...]:
-    """Those of the kernel's own text, in text order: loops whose length is a constant or a template's parameter."""
+    """Those of the kernel's own text, in text order: in loops whose length is a constant or a template's parameter,
+    else at constant offsets from one place."""
     expanded = kernel_tree(tree, kernel)
-    if expanded is None or "for" not in expanded.tree.code_of(expanded.function.body):
+    if expanded is None:
         return ()
     reader = _Reader(expanded, kernel)
-    nodes = (n for n in walk(expanded.function.body) if n.type == "subscript_expression")
-    return tuple(g for n in nodes if (g := reader.gather(n)) is not None)
+    nodes = [n for n in walk(expanded.function.body) if n.type == "subscript_expression"]
+    looped = tuple(g for n in nodes if (g := reader.gather(n)) is not None)
+    return looped or reader.offsets(nodes)
 
 
 class _Reader:
@@ -72,6 +77,26 @@ class _Reader:
         if not rest & (self.names.data | self.called):
             return None
         return ElementGather(self.tree.span(node), pointer.name, self._count(loop, around[-1]))
+
+    def offsets(self, nodes: Sequence[Node]) -> tuple[ElementGather, ...]:
+        """The first of the reads at constant offsets from each such place."""
+        places: dict[tuple[str, ...], dict[int, Node]] = {}
+        for node in nodes:
+            listed = node.child_by_field_name("indices")
+            if listed is None or listed.named_child_count != 1 or _is_changed(node):
+                continue
+            parts = [self.tree.code_of(n).strip() for n in addends(listed.named_children[0])]
+            rest = sorted(p for p in parts if not p.isdigit())
+            chosen = {w for p in rest for w in _WORD.findall(p)} & (self.names.data | self.called)
+            pointer = self.pointers.element(node) if chosen else None
+            if pointer is not None and pointer.space == "global":
+                offset = sum(int(p) for p in parts if p.isdigit())
+                places.setdefault((pointer.name, *rest), {}).setdefault(offset, node)
+        return tuple(
+            ElementGather(self.tree.span(next(iter(found.values()))), key[0], str(len(found)))
+            for key, found in places.items()
+            if len(found) >= _SEVERAL and max(found) - min(found) < _FEW
+        )
 
     def _is_fixed(self, loop: Loop, node: Node) -> bool:
         """Whether a loop goes from 0 by single elements to a constant or to a template's parameter."""

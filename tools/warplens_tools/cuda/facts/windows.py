@@ -22,10 +22,15 @@ from warplens_tools.text import Span
 
 #: Taps in a row from which a window is told, and up to which it is one: a longer loop goes through data.
 FEWEST, MOST = 3, 64
+#: As `FEWEST`, of a window along one axis alone.
+IN_LINE = 9
 _PLACES = frozenset({"threadIdx", "blockIdx"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _SUMS = frozenset("+-")
-_NEEDED = re.compile(r"\bfor\b.*\bfor\b", re.DOTALL)
+_SETS = frozenset({"init_declarator", "assignment_expression"})
+_NEEDED = re.compile(r"\bfor\b")
+#: Axes along which threads lie one element apart.
+_AXES = tuple(f"{of}.{axis}" for of in ("threadIdx", "blockIdx") for axis in "xyz")
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -35,18 +40,21 @@ class Window(msgspec.Struct, frozen=True):
     span: Span
     #: What it reads, as written.
     name: str
-    outer: Loop
+    #: The loop around it that moves the window's rows; None where it is a window along one axis.
+    outer: Loop | None
     inner: Loop
 
 
 def windows(tree: SourceTree, kernel: Kernel) -> tuple[Window, ...]:
-    """The first such read of each pair of loops in the kernel's own text, in text order."""
+    """The first such read of each pair of loops in the kernel's own text, in text order; where there is none, those of
+    single loops."""
     expanded = kernel_tree(tree, kernel)
     if expanded is None or not _NEEDED.search(expanded.tree.code_of(expanded.function.body)):
         return ()
     reader = _Reader(expanded, kernel)
-    pairs = (n for n in walk(expanded.function.body) if n.type == "for_statement")
-    return tuple(w for n in pairs if (w := reader.window(n)) is not None)
+    loops = [n for n in walk(expanded.function.body) if n.type == "for_statement"]
+    pairs = tuple(w for n in loops if (w := reader.window(n)) is not None)
+    return pairs or tuple(w for n in loops if (w := reader.line(n)) is not None)
 
 
 class _Reader:
@@ -79,6 +87,35 @@ class _Reader:
                 return Window(self.tree.span(read), self._name(read), loops[0], loops[1])
         return None
 
+    def line(self, loop: Node) -> Window | None:
+        """The read of a window along one axis, whose loop that is: it adds its variable to the thread's place."""
+        found = self.forms.loop(loop)
+        if found.trips is not None and found.trips < IN_LINE:
+            return None
+        if not self._is_short(found) or any(n.type in LOOPS and n.id != loop.id for n in walk(loop)):
+            return None
+        sums = [n for n in walk(loop) if self._adds(n, found.variable, places=True)]
+        for read in self._reads(loop) if sums else ():
+            if any(self._leads(n, read) for n in sums):
+                return Window(self.tree.span(read), self._name(read), None, found)
+        return None
+
+    def _leads(self, place: Node, read: Node) -> bool:
+        """Whether a place is in a read's index, or what a name of the index is set to."""
+        around = place.parent
+        while around is not None and around.id != read.id and around.type not in _SETS:
+            around = around.parent
+        if around is None or around.id == read.id:
+            return around is not None
+        name = around.child_by_field_name("declarator") or around.child_by_field_name("left")
+        return name is not None and self.tree.code_of(name) in set(_WORD.findall(self.tree.code_of(read)))
+
+    def _is_place(self, node: Node) -> bool:
+        """Whether a name is a thread's place along an axis: one more for the next thread or block."""
+        form = self.forms.form(node)
+        steps = (form.growth(axis) for axis in _AXES) if form is not None else ()
+        return any(step is not None and step.value == 1 for step in steps)
+
     def _name(self, read: Node) -> str:
         """The array's, or what its expression begins with."""
         pointer = self.pointers.element(read)
@@ -100,24 +137,45 @@ class _Reader:
         ends = bound is not None and bool(set(_WORD.findall(self.tree.code_of(bound))) & self.own)
         return (begins and ends) or any(self._adds(n, loop.variable) for n in walk(node))
 
-    def _adds(self, node: Node, variable: str) -> bool:
-        """`x - radius + dx`, of which `x` is the thread's and `dx` the loop's, neither of them multiplied."""
+    def _adds(self, node: Node, variable: str, *, places: bool = False) -> bool:
+        """`x - radius + dx`, of which `x` is the thread's and `dx` the loop's, neither of them multiplied; with
+        `places`, where `x` is a place along an axis and no product of one."""
         if node.type != "binary_expression" or not _is_sum(node):
             return False
         if node.parent is not None and node.parent.type == "binary_expression" and _is_sum(node.parent):
             return False
-        names = {self.tree.code_of(n) for n in addends(node, _SUMS) if n.type == "identifier"}
-        return variable in names and bool((names - {variable}) & self.own)
+        if places and any(_is_scaled_down(n) for n in _around(node)):
+            return False
+        added = {self.tree.code_of(n): n for n in addends(node, _SUMS) if n.type == "identifier"}
+        own = (n for name, n in added.items() if name != variable and name in self.own)
+        return variable in added and any(not places or self._is_place(n) for n in own)
 
     def _reads(self, inner: Node) -> Iterator[Node]:
+        # What a loop stores is no input: its steps hang on one another.
+        stored = {self._name(n) for n in walk(inner) if n.type == "subscript_expression" and is_assigned(n)}
         for node in walk(inner):
             if node.type == "subscript_expression" and not is_assigned(node) and not _is_place(node):
                 base = _base(node)
                 pointer = self.pointers.element(node)
                 space = pointer.space if pointer is not None else "unknown"
                 names = set(_WORD.findall(self.tree.code_of(base)))
-                if space in ("global", "unknown") and not names & self.kept:
+                kept = bool(names & self.kept) or self._name(node) in stored
+                if space in ("global", "unknown") and not kept:
                     yield node
+
+
+def _around(node: Node) -> Iterator[Node]:
+    """The operations and brackets that an expression stands in."""
+    around = node.parent
+    while around is not None and around.type in ("binary_expression", "parenthesized_expression"):
+        yield around
+        around = around.parent
+
+
+def _is_scaled_down(node: Node) -> bool:
+    """Whether several places come to one element: a quotient, a remainder or a shift."""
+    operator = node.child_by_field_name("operator")
+    return operator is not None and operator.type in ("/", "%", ">>")
 
 
 def _is_sum(node: Node) -> bool:

@@ -10,7 +10,10 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.definitions import words_of
 from warplens_tools.cuda.syntax.functions import Function, functions_of, plain_name
+from warplens_tools.cuda.syntax.lexical import split_arguments
 from warplens_tools.cuda.syntax.tree import SourceTree
+
+_NAME = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=.*)?\Z", re.DOTALL)
 
 
 def own_name(tree: SourceTree, function: Function) -> str:
@@ -28,6 +31,15 @@ def _by_name(tree: SourceTree) -> dict[str, list[Function]]:
     for function in functions_of(tree):
         found.setdefault(own_name(tree, function), []).append(function)
     return found
+
+
+def parameter_names(tree: SourceTree, function: Function) -> list[str]:
+    """The names of a function's parameters, in order."""
+    listed = function.declarator.child_by_field_name("parameters")
+    if listed is None:
+        return []
+    written = split_arguments(tree.code_of(listed).strip().removeprefix("(").removesuffix(")"))
+    return [found[1] if (found := _NAME.search(p.strip())) is not None else "" for p in written]
 
 
 def directly_called(tree: SourceTree, code: str) -> list[Node]:

@@ -3,7 +3,8 @@
 
 The grammar is tree-sitter-cuda's. What is blanked: comments, string contents, preprocessor directives
 and the branches they leave out, specifier macros (also those that the file itself defines),
-`__cluster_dims__` and its like, `typename` before a qualified name, the execution space of a lambda.
+`__cluster_dims__` and its like, `typename` before a qualified name, the execution space of a lambda, blanks
+within the brackets of a launch (`k << <grid, block>> >(…)`, as formatters leave them).
 `__global__` and `__launch_bounds__` stay. One code point stays one byte, so offsets need no conversion.
 
 `mask` is for a text of the user's, as its compiler sees it; `mask_library` for headers that are indexed.
@@ -27,6 +28,7 @@ _GAPS = (
     re.compile(r"__(?:host|device)__(?:\s+__(?:host|device)__)*(?=\s*[({])"),
     re.compile(r"\\(?=[ \t]*\n)"),
 )
+_LAUNCH = re.compile(r"<<[ \t]*<(?!<)([^;{}]*?)>>[ \t]*>(?=\s*\()")
 
 
 class Masked(msgspec.Struct, frozen=True):
@@ -53,6 +55,8 @@ def mask(
     `macros` replaces the text's own macros where it is a part of another text; `before` is an earlier version.
     """
     code = without_comments(to_ascii(text))
+    if "<< <" in code or ">> >" in code:
+        code = _LAUNCH.sub(_tight, code)
     directives = read_directives(code, defines)
     code = _blanked(code, directives.blanked)
     macros = macros or MacroTable(directives.macros, directives.undefined, defines)
@@ -65,6 +69,12 @@ def mask(
     known = before.brackets if before is not None else None
     balanced, repairs, known = balance_again(buffer.decode("ascii"), known)
     return Masked(balanced, code, directives, macros, tuple(uses), repairs, known)
+
+
+def _tight(launch: re.Match[str]) -> str:
+    """A launch whose brackets stand together, as long as before."""
+    first, last = launch.start(1) - launch.start() - 3, launch.end() - launch.end(1) - 3
+    return "<<<" + " " * first + launch[1] + " " * last + ">>>"
 
 
 def _gaps(code: str) -> Iterator[tuple[int, int]]:

@@ -16,7 +16,9 @@ from warplens_tools.cuda.syntax.tree import Leaf, SourceTree
 from warplens_tools.cuda.syntax.types import integer_type
 
 _AUTO = re.compile(r"\bauto\b")
-_DIM3_TYPE = re.compile(r"\s*(?:(?:static|const|constexpr|auto)\s+)*(?:dim3|auto)\b\s*")
+_DIM3_TYPE = re.compile(
+    r"\s*(?:(?:static|const|constexpr|auto)\s+)*(?:dim3|auto)\b(?:\s+(?:const|constexpr)\b)*\s*"
+)
 _SCOPE_TYPES = frozenset({
     "compound_statement", "declaration_list", "field_declaration_list", "translation_unit",
     "for_statement", "function_definition", "template_declaration", "lambda_expression", "case_statement",

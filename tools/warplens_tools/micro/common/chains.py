@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from warplens_tools.evidence import Instruction
 from warplens_tools.machine.waiting import LoopPass
 from warplens_tools.sass.listing import Sass
 from warplens_tools.sass.registers import place_registers, registers_of
@@ -14,6 +15,8 @@ from warplens_tools.sass.registers import place_registers, registers_of
 #: Round trips of an iteration that make a chain, where the next iteration's do not wait for them.
 ROUND_TRIPS = 3
 _LOADS = ("LDG", "LD", "ATOMG")
+#: What brings a value that hangs on data.
+_PICKS = (*_LOADS, "SEL", "LDS", "LDL", "TEX", "TLD")
 
 
 class Chain(msgspec.Struct, frozen=True):
@@ -82,3 +85,31 @@ class _Levels:
             else:
                 self.guarded.pop(name, None)
                 self.plain[name] = level
+
+
+def led_by_data(sass: Sass, body: Sequence[int]) -> frozenset[int]:
+    """Indices of a loop's loads whose address hangs on what an earlier iteration loaded or chose: a node's child, the
+    half that is searched on. Lanes part there, though no address is made of the lane's number."""
+    code = [(i, sass.instructions[i], *registers_of(sass.instructions[i])) for i in body]
+    held: set[str] = set()
+    for _, x, written, read in code:
+        _flow(held, x, written, x.opcode in _PICKS or bool(x.predicate) or bool(held & _values(read)))
+    found: set[int] = set()
+    for i, x, written, read in code:
+        if place_registers(x) & held:
+            found.add(i)
+        _flow(held, x, written, bool(held & _values(read)))
+    return frozenset(found)
+
+
+def _flow(held: set[str], x: Instruction, written: frozenset[str], comes: bool) -> None:
+    """What an instruction makes of the registers that hold a value of some kind."""
+    if comes:
+        held |= _values(written)
+    elif not x.predicate:
+        held -= written
+
+
+def _values(names: Iterable[str]) -> set[str]:
+    """Without predicates."""
+    return {name for name in names if not name.startswith(("P", "UP"))}

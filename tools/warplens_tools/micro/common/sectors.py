@@ -51,7 +51,8 @@ class SectorTool(MicroTool):
         """Throughput bounds as the accesses are, over the bounds if they were coalesced."""
         if not self.sass:
             return None
-        pipes, waiting = self.sass.cycles, self.view.waiting
+        # Atomics that meet at one place take their time whatever the layout.
+        pipes, waiting = self.sass.cycles | self.view.contention.cycles, self.view.waiting
         together = [*found, *self.alike(found)]
         ratio = bound_ratio(pipes | waiting.latency_bound(), pipes | waiting.latency_bound(_spans(together)))
         most = max(w.overfetch for w in together)
@@ -103,6 +104,8 @@ def cause_of(warp: WarpAccess) -> Cause | None:
     if _is_field(warp):
         # Where every field is used, the same sectors serve the next access from L1.
         return "field" if warp.dram_sectors * SECTOR_BYTES >= OVERFETCHED * warp.wanted else None
+    if _is_in_rows_of_block(warp):
+        return None  # Neighbours along x are side by side: the block is narrow (`narrow_block`), the layout is right.
     if warp.sectors <= FEW_ROWS and warp.ideal_sectors == 1 and _is_one_along_x(warp):
         return (
             None  # A word for each row of the block that the warp spans: no layout of the lanes needs fewer.
@@ -117,6 +120,12 @@ def _is_out_of_line(warp: WarpAccess) -> bool:
     growth = growth_along_lanes(warp)
     rows = growth is not None and growth.value in (1, -1) and warp.wanted >= warp.runs * SECTOR_BYTES
     return rows and warp.sectors <= warp.ideal_sectors + warp.runs
+
+
+def _is_in_rows_of_block(warp: WarpAccess) -> bool:
+    """Whether lanes are side by side along threadIdx.x, in several rows as a block of less than a warp's width has."""
+    growth = growth_along_lanes(warp)
+    return growth is not None and growth.value in (1, -1) and warp.runs > 1
 
 
 def _is_one_along_x(warp: WarpAccess) -> bool:

@@ -90,7 +90,7 @@ class Chain:
                     now, followed = parse(after, model.path), followed + 1
         if not followed and not self.alone:
             return RewriteResult(refused=f"nothing follows {self.first.slug} here")
-        caveat = "; ".join(dict.fromkeys(c for c in caveats if c))
+        caveat = "; ".join(dict.fromkeys(part for c in caveats for part in c.split("; ") if part))
         return RewriteResult(between(text, _used(text, after)), title=title, caveat=caveat)
 
 

@@ -9,6 +9,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import holds, walk
+from warplens_tools.cuda.values.writes import changes
 from warplens_tools.rewrite.common.counting import LOOPS
 from warplens_tools.rewrite.common.iterations import Work
 from warplens_tools.rewrite.common.kernel_reader import KernelReader
@@ -62,7 +63,8 @@ class Hazards:
             for second in touches:
                 if not self._meets(first, second):
                     continue
-                if first.writes and first.unit is not None:
+                # a wait behind a loop that comes again is one before it, too
+                if first.unit is not None and (first.writes or _is_one_unit(first, second)):
                     behind[first.unit.id] = first.unit
                 elif second.unit is not None and not self._waits_between(first, second):
                     head = self._head(second.unit)
@@ -88,9 +90,12 @@ class Hazards:
         """Whether `second` may come later, by another thread, to what `first` touched."""
         if first.array != second.array or not (first.writes or second.writes):
             return False
-        same_unit = first.unit is not None and second.unit is not None and first.unit.id == second.unit.id
-        if same_unit or (first.unit is None and second.unit is None):
+        if first.unit is None and second.unit is None:
             return False
+        if _is_one_unit(first, second):
+            return (
+                first.work is not None and self._comes_again(first) and not self._by_one_thread(first, second)
+            )
         lone = (
             first.unit is not None and second.unit is not None and first.work is None and second.work is None
         )
@@ -107,9 +112,31 @@ class Hazards:
             node = node.parent
         return False
 
+    def _comes_again(self, touch: _Touch) -> bool:
+        """Whether what the group makes an access in stands in a loop that all of it runs."""
+        return any(True for _ in self._around(touch))
+
+    def _around(self, touch: _Touch) -> Iterator[Node]:
+        """The loops around what the group makes an access in, but for those that share out the group's own rows."""
+        node = touch.unit.parent if touch.unit is not None else None
+        while node is not None and node.id != self.reader.body.id:
+            if node.type in LOOPS and node.start_byte not in self._rows:
+                yield node
+            node = node.parent
+
+    def _moves(self, touch: _Touch) -> bool:
+        """Whether who has which iteration changes from one round of the loops around to the next."""
+        first, code_of = touch.work.loop.first if touch.work is not None else None, self.reader.tree.code_of
+        names = {code_of(n) for n in walk(first) if n.type == "identifier"} if first is not None else set()
+        return any(
+            changes(self.reader.tree, code_of(loop), name) for loop in self._around(touch) for name in names
+        )
+
     def _by_one_thread(self, first: _Touch, second: _Touch) -> bool:
         """Whether two loops, dealt out alike, touch the same element in the same iteration."""
         if first.work is None or second.work is None or first.text != second.text:
+            return False
+        if self._moves(first) or self._moves(second):
             return False
         code_of = self.reader.tree.code_of
         one, other = (
@@ -129,3 +156,7 @@ class Hazards:
     def _head(self, unit: Node) -> Node:
         run = next((r for r in self._guarded if r[-1].id == unit.id), None)
         return run[0] if run is not None else unit
+
+
+def _is_one_unit(first: _Touch, second: _Touch) -> bool:
+    return first.unit is not None and second.unit is not None and first.unit.id == second.unit.id

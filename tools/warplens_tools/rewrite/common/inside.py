@@ -168,11 +168,15 @@ class Tests:
             growth = difference.coefficient(symbol) if symbol else None
             if growth is None or loop is None or loop.variable in worst:
                 return ""
-            value = self._last(loop) if (growth > 0) == upward else self._first(loop)
-            if growth and not value:
+            if not growth:
+                continue
+            # a bound that goes along with the loop that it bounds has no last value to be asked for
+            if left.start_byte < field(node, "body").start_byte:
                 return ""
-            if growth:
-                worst[loop.variable] = value
+            value = self._last(loop) if (growth > 0) == upward else self._first(loop)
+            if not value:
+                return ""
+            worst[loop.variable] = value
         sides = [self._resolved(n, worst) for n in (left, right)]
         return f"{sides[0]} {order} {sides[1]}" if all(sides) else ""
 

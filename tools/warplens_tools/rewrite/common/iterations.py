@@ -12,7 +12,8 @@ from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.cuda.values.kernel_tree import KernelTree
 from warplens_tools.cuda.values.writes import changes
-from warplens_tools.rewrite.common.counting import LOOPS, Counting
+from warplens_tools.rewrite.common.apart import apart
+from warplens_tools.rewrite.common.counting import LOOPS, Counting, counting
 from warplens_tools.rewrite.common.kernel_reader import KernelReader, Store
 from warplens_tools.rewrite.common.lengths import Length, length_of
 from warplens_tools.rewrite.common.reductions import Fold, folds, name_in
@@ -122,6 +123,7 @@ class LoopReader(KernelReader):
     def _memory(self, loop: Counting) -> str:
         """Why what the loop writes to memory does not allow it."""
         moving = self.moving(loop)
+        sliding = self._sliding(loop, moving)
         for store in self.stores(loop.body):
             name = store.array
             base = next((n for n in walk(store.target) if n.type == "identifier"), store.target)
@@ -134,11 +136,26 @@ class LoopReader(KernelReader):
                 continue
             if not words & moving:
                 return f"every iteration writes the same element of {name}"
+            if words & moving <= sliding:
+                return f"two iterations may write the same element of {name}"
             if store.updates and self._may_meet(loop, store.target):
                 return f"two iterations may update the same element of {name}"
             if self._reads_elsewhere(loop, store):
                 return f"an iteration reads elements of {name} that another writes"
         return ""
+
+    def _sliding(self, loop: Counting, moving: set[str]) -> set[str]:
+        """Counters inside a loop that go one by one from where its iteration says to an end that is all iterations'."""
+        found = set[str]()
+        for node in walk(loop.body):
+            inner = counting(self.expanded, node) if node.type == "for_statement" else None
+            if inner is not None and inner.step == "1" and inner.first is not None:
+                first, ends = (
+                    {self.tree.code_of(n) for part in parts for n in walk(part) if n.type == "identifier"}
+                    for parts in ((inner.first,), inner.bounds)
+                )
+                found |= {inner.variable} if first & moving and not ends & moving else set()
+        return found
 
     def _by_element(self, loop: Counting, array: str) -> bool:
         """Whether each iteration has an element of an array to itself: `acc[j]`."""
@@ -183,11 +200,13 @@ class LoopReader(KernelReader):
 
     def _reads_elsewhere(self, loop: Counting, store: Store) -> bool:
         written = self._element(store.target)
+        given = {p.name for p in self.kernel.parameters if not p.pointer}
         for node in walk(loop.body):
             if node.type not in ("subscript_expression", "pointer_expression") or self._is_part(node):
                 continue
             array, _ = self.array_of(node)
-            if array == store.array and self._element(node) != written:
+            is_other = array == store.array and self._element(node) != written
+            if is_other and not apart(self.expanded, given, loop, store.target, node):
                 return True
         return False
 

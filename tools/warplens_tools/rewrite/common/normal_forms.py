@@ -11,8 +11,10 @@ from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
 from warplens_tools.rewrite.common.normal_bounds import clamped
 from warplens_tools.rewrite.common.normal_calls import written_out
 from warplens_tools.rewrite.common.normal_counters import declared_by_loops
+from warplens_tools.rewrite.common.normal_guards import limits_named
 from warplens_tools.rewrite.common.normal_loops import normalised
 from warplens_tools.rewrite.common.normal_pointers import still
+from warplens_tools.rewrite.common.normal_trees import trees_apart
 from warplens_tools.rewrite.common.normal_windows import centred
 from warplens_tools.text import SourceText, TextEdit
 
@@ -39,7 +41,7 @@ def _plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
         if mine is None or mine.broken:
             return None
     now = normalised(now, parse_tree(now), mine) or now
-    for form in (still, clamped, centred):
+    for form in (still, clamped, centred, limits_named, trees_apart):
         now = _repeated(form, now, path, kernel)
     return now if now is not text else None
 

@@ -30,6 +30,9 @@ def refusing(edit: Callable[[SourceText, SourceModel, Kernel, Target], RewriteRe
             return edit(text, model, kernel, target)
         except Refused as why:
             refused = RewriteResult(refused=str(why))
+        except RecursionError:
+            # thousands of brackets, as code that was generated has
+            return RewriteResult(refused="the kernel nests deeper than it could be read")
         plain = plainly(text, model.path, kernel) if not target.lines else None
         if plain is None:
             return refused
@@ -39,7 +42,7 @@ def refusing(edit: Callable[[SourceText, SourceModel, Kernel, Target], RewriteRe
             return refused
         try:
             result = edit(plain, again, mine, target)
-        except Refused:
+        except (Refused, RecursionError):
             return refused
         after = plain.apply(list(result.edits))
         return msgspec.structs.replace(result, edits=between(text, after)) if result.edits else refused

@@ -9,6 +9,7 @@ from warplens_tools.cuda.values.writes import is_set_once
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.launches import Launch, Launches
+from warplens_tools.rewrite.common.outputs import Axis
 from warplens_tools.rewrite.common.reading import WORD, View, renamed, statements
 
 #: Variables made of variables made of parameters are followed this far.
@@ -26,6 +27,8 @@ def host_text(view: View, launches: Launches, launch: Launch, expression: str, d
         Refused: it holds what the host does not know there.
     """
     known: dict[str, str] = {}
+    if "[" in expression or "->" in expression:
+        raise Refused("the host does not know what the device's memory says")
     for name in set(WORD.findall(re.sub(r"\.\w+", "", expression))):
         if name in view.parameters:
             given = launches.argument(launch, name).strip()
@@ -41,6 +44,27 @@ def host_text(view: View, launches: Launches, launch: Launch, expression: str, d
             known[name] = f"({host_text(view, launches, launch, value, depth + 1)})"
     text = renamed(expression, known)
     return text if _ATOM.fullmatch(text) else f"({text})" if re.search(r"[-+?<>|&^]", text) else text
+
+
+def extent_on_host(view: View, launches: Launches, launch: Launch, axis: Axis, limit: str) -> str:
+    """What an axis of outputs runs up to, as one launch would say it; where only the device's memory says that, as many
+    values of the axis as the launch has threads for.
+
+    Raises:
+        Refused: neither is known.
+    """
+    try:
+        return host_text(view, launches, launch, limit)
+    except Refused:
+        if "[" not in (_worked_out(view, limit) or ""):
+            raise
+        index = "xyz".find(axis.letter) if axis.value else -1
+        threads = launch.site.block_value[index] if index >= 0 else None
+        blocks = launches.meaning(launch.grid.axis(index), launch) if threads is not None else ""
+        # what is said by the block's own extents is another number once these are others
+        if not blocks or re.search(r"[A-Za-z_]\w*\s*\.\s*[xyz]\b", blocks):
+            raise
+        return f"({blocks if re.fullmatch(_ATOM, blocks) else f'({blocks})'} * {threads})"
 
 
 def kernel_text(view: View, launch: Launch, expression: str) -> str:

@@ -1,32 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a product of half or bfloat16 operands for tensor cores: tiles as `tile_writer` fills them, sums by warps."""
+"""Writes a product of narrow operands for tensor cores: tiles as `tile_writer` fills them, sums by warps."""
 
 from __future__ import annotations
 
 import re
 
 import msgspec
-from tree_sitter import Node
 
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.operand_tiles import Operand, Product
-from warplens_tools.rewrite.common.reading import WORD, View, field, operator_of, renamed, unwrapped
+from warplens_tools.rewrite.common.reading import WORD, View, renamed
 from warplens_tools.rewrite.common.style import indented, zero
+from warplens_tools.rewrite.common.tensor_sums import read_sums
 from warplens_tools.rewrite.common.tile_sides import Shape, Side, ordered
 from warplens_tools.rewrite.common.tile_writer import TileWriter
 from warplens_tools.text import SourceText, TextEdit
 
-#: Types that tensor cores multiply exactly and add up in float, as the C++ interface of CUDA names them.
-_TYPES = frozenset({"half", "__half", "__nv_bfloat16", "nv_bfloat16"})
-_CONVERSION = re.compile(r"__half2float|__bfloat162float|float|static_cast\s*<\s*float\s*>")
 #: A matrix of the C++ interface; warps of a block, along y and along x.
 _EDGE, _ROWS, _COLUMNS = 16, 4, 2
 #: Eight warps, each with 32 by 64 outputs of 128 by 128; two steps of 16 between barriers.
 SHAPE = Shape(threads=(32, _ROWS * _COLUMNS), outputs=(4, 16), depth=32, name="Tensor")
-#: Elements of two bytes that are loaded at once.
-_WIDE = 8
 _WMMA = "nvcuda::wmma"
 
 
@@ -49,7 +44,8 @@ class TensorWriter(TileWriter):
     """
 
     def __init__(self, view: View, product: Product, launches: Launches) -> None:
-        _check(view, product)
+        self.kind = read_sums(view, product)
+        self.wide = self.kind.wide
         super().__init__(view, product, launches, _shape(view, product))
         self.columns, self.rows = self.sides
         self.state = product.states[0].declared
@@ -71,7 +67,7 @@ class TensorWriter(TileWriter):
         return f"{side.tile} / {_EDGE * (_ROWS if side is self.rows else _COLUMNS)}"
 
     def _shared(self) -> str:
-        """Tiles as the operands lie in memory, so that eight elements go at once; rows padded by 16 bytes."""
+        """Tiles as the operands lie in memory, so that 16 bytes go at once; rows padded by 16 bytes."""
         lines = list[str]()
         for operand in self.product.operands:
             rows, columns = self.depth, self._side_of(operand).tile
@@ -79,16 +75,16 @@ class TensorWriter(TileWriter):
                 rows, columns = columns, rows
             name = self.tiles[id(operand)]
             lines.append(
-                f"__shared__ __align__(32) {operand.element_type} {name}[{rows}][{columns} + {_WIDE}];"
+                f"__shared__ __align__(32) {operand.element_type} {name}[{rows}][{columns} + {self.wide}];"
             )
         return "\n".join(lines)
 
     def _load(self, operand: Operand) -> str:
-        """Fill a tile by eight elements where they lie side by side in memory, else one by one."""
+        """Fill a tile by 16 bytes where they lie side by side in memory, else one by one."""
         product, side, t, q = self.product, self._side_of(operand), self.counter, self.element
         variable, axis = product.variable, side.axis.name
         slow, fast = (side.tile, self.depth) if operand.along_loop else (self.depth, side.tile)
-        row, column = f"{t} / ({fast} / {_WIDE})", f"{t} % ({fast} / {_WIDE}) * {_WIDE}"
+        row, column = f"{t} / ({fast} / {self.wide})", f"{t} % ({fast} / {self.wide}) * {self.wide}"
         k, r = (column, row) if operand.along_loop else (row, column)
         first = [
             f"{side.axis.type} {axis} = {side.first} + {r};",
@@ -101,11 +97,11 @@ class TensorWriter(TileWriter):
         tile, empty = self.tiles[id(operand)], zero(operand.element_type)
         store = f"{tile}[{row}][{column} + {q}] = {' && '.join(ends)} ? {operand.written} : {empty};"
         alone = [
-            f"for (int {q} = 0; {q} < {_WIDE}; ++{q}) {{",
+            f"for (int {q} = 0; {q} < {self.wide}; ++{q}) {{",
             *map(indented, [*shifted, *known, store]),
             "}",
         ]
-        tests = [renamed(end, {moving: f"{moving} + {_WIDE - 1}"}) for end in ends]
+        tests = [renamed(end, {moving: f"{moving} + {self.wide - 1}"}) for end in ends]
         tests.append(f"reinterpret_cast<size_t>(&{operand.written}) % 16 == 0")
         target = f"*reinterpret_cast<uint4*>(&{tile}[{row}][{column}])"
         source = f"*reinterpret_cast<const uint4*>(&{operand.written})"
@@ -119,18 +115,20 @@ class TensorWriter(TileWriter):
         ]
         beside = operand.along_loop or self._is_across(operand)
         together = ["{", *map(indented, whole), "}"] if beside else []
-        head = f"for (int {t} = {self.thread}; {t} < {slow} * ({fast} / {_WIDE}); {t} += {self.threads}) {{"
+        head = (
+            f"for (int {t} = {self.thread}; {t} < {slow} * ({fast} / {self.wide}); {t} += {self.threads}) {{"
+        )
         return "\n".join([head, *map(indented, [*together, *alone]), "}"])
 
     def _states(self) -> str:
-        fragment = f"{_WMMA}::fragment<{_WMMA}::accumulator, {_EDGE}, {_EDGE}, {_EDGE}, float>"
+        fragment = f"{_WMMA}::fragment<{_WMMA}::accumulator, {_EDGE}, {_EDGE}, {_EDGE}, {self.kind.type}>"
         number = f"threadIdx.{self.rows.letter}"
         return "\n".join(
             [
                 f"const int {self.row} = {number} / {_COLUMNS} * ({self.rows.tile} / {_ROWS});",
                 f"const int {self.column} = {number} % {_COLUMNS} * ({self.columns.tile} / {_COLUMNS});",
                 f"{fragment} {self.sums}[{self._parts(self.rows)}][{self._parts(self.columns)}];",
-                self._both(f"{_WMMA}::fill_fragment({self._sum()}, 0.0f);"),
+                self._both(f"{_WMMA}::fill_fragment({self._sum()}, {self.kind.zero});"),
             ]
         )
 
@@ -151,7 +149,7 @@ class TensorWriter(TileWriter):
             operand = next(o for o in self.product.operands if o.axis == side.axis.name)
             layout = "row_major" if operand.along_loop == (use == "matrix_a") else "col_major"
             name = names[use] = self.style.local(f"{use[-1]}Part")
-            kind = f"{_WMMA}::{use}, {_EDGE}, {_EDGE}, {_EDGE}, {operand.element_type}, {_WMMA}::{layout}"
+            kind = f"{_WMMA}::{use}, {_EDGE}, {_EDGE}, {_EDGE}, {self.kind.operand}, {_WMMA}::{layout}"
             lines.append(f"{_WMMA}::fragment<{kind}> {name}[{self._parts(side)}];")
             lines.append(self._loaded(operand, side, name))
         first, second = (
@@ -168,7 +166,7 @@ class TensorWriter(TileWriter):
         if operand.along_loop:
             places, stride = places[::-1], self.depth
         place = f"&{self.tiles[id(operand)]}[{places[0]}][{places[1]}]"
-        load = f"{_WMMA}::load_matrix_sync({name}[{side.counter}], {place}, {stride} + {_WIDE});"
+        load = f"{_WMMA}::load_matrix_sync({name}[{side.counter}], {place}, {stride} + {self.wide});"
         head = f"for (int {side.counter} = 0; {side.counter} < {self._parts(side)}; ++{side.counter})"
         return f"#pragma unroll\n{head} {load}"
 
@@ -185,15 +183,13 @@ class TensorWriter(TileWriter):
             "__syncwarp();",
         ]
         extents = f"[{self.rows.threads}][{_EDGE}][{_EDGE + 4}]"
-        return f"__shared__ __align__(32) float {self.staged}{extents};\n{self._both(chr(10).join(inner))}"
+        return f"__shared__ __align__(32) {self.kind.type} {self.staged}{extents};\n{self._both(chr(10).join(inner))}"
 
     def _output(self) -> str:
         """What is done with one sum."""
         e, state = self.element, self.state
-        value = self.view.written(state.value) if state.value is not None else "0.0f"
+        value = self.view.written(state.value) if state.value is not None else self.kind.zero
         staged = f"{self.staged}[threadIdx.{self.rows.letter}][{e} / {_EDGE}][{e} % {_EDGE}]"
-        is_zero = re.fullmatch(r"0*\.?0*[fF]?", value)
-        total = staged if is_zero else f"({value}) + {staged}"
         names = frozenset[str]().union(*(self.view.names(n) for n in self.product.tail))
         names |= self.view.names(state.value) if state.value is not None else frozenset()
         tests = [f"{s.axis.name} < {s.limit}" for s in (self.rows, self.columns)] + list(self.outputs.others)
@@ -208,7 +204,7 @@ class TensorWriter(TileWriter):
             for s, start, sign in ((self.rows, self.row, "/"), (self.columns, self.column, "%"))
         ]
         tail = [self.style.code(self.view.written(n)) for n in self.product.tail]
-        inner = [f"float {state.name} = {total};", *tail]
+        inner = [self.kind.declared(state.name, value, staged), *tail]
         return "\n".join([*lines, *kept, f"if ({' && '.join(tests)}) {{", indented("\n".join(inner)), "}"])
 
 
@@ -216,77 +212,6 @@ def _plain(written: str) -> str:
     """A type that may be set."""
     plain = " ".join(w for w in written.split() if w not in ("const", "register"))
     return "int" if plain == "auto" else plain
-
-
-def _check(view: View, product: Product) -> None:
-    changed = product.states
-    if len(product.outputs.axes) != 2 or product.outputs.early or product.kept:
-        raise Refused("its outputs are no plain matrix")
-    if len(changed) != 1 or changed[0].declared.type.split()[-1:] != ["float"] or changed[0].declared.stars:
-        raise Refused("it does not add up in one float")
-    types = {o.element_type for o in product.operands}
-    axes = {o.axis for o in product.operands}
-    if len(product.operands) != 2 or len(types) != 1 or None in axes or len(axes) != 2:
-        raise Refused("it does not multiply two matrices of one type")
-    if not {view.concrete(t) for t in types} <= _TYPES:
-        raise Refused("its operands are no half and no bfloat16")
-    if not product.zero_is_neutral or not _adds_products(view, product, changed[0].declared.name):
-        raise Refused("it does more than to add up products of its operands")
-
-
-def _adds_products(view: View, product: Product, state: str) -> bool:
-    """Whether the loop's body is `sum += float(a) * float(b)` of its two operands."""
-    given: dict[str, Node] = {}
-    for node in product.body[:-1]:
-        if node.type != "declaration":
-            return False
-        given |= {d.name: d.value for d in declared_in(view, node) if d.value is not None}
-    last = product.body[-1]
-    inner = last.named_children[0] if last.type == "expression_statement" else last
-    if inner.type != "assignment_expression" or view.code(field(inner, "left")) != state:
-        return False
-    right = unwrapped(field(inner, "right"))
-    factors = list[Node]()
-    if operator_of(inner) == "+=":
-        factors = _factors(right)
-    elif right.type == "binary_expression" and operator_of(right) == "+":
-        sides = [unwrapped(field(right, name)) for name in ("left", "right")]
-        others = [n for n in sides if view.code(n) != state]
-        factors = _factors(others[0]) if len(others) == 1 else []
-    elif right.type == "call_expression" and view.code(field(right, "function")) in (
-        "fmaf",
-        "fma",
-        "__fmaf_rn",
-    ):
-        listed = field(right, "arguments").named_children
-        factors = listed[:2] if len(listed) == 3 and view.code(listed[2]) == state else []
-    found = {_operand_of(view, product, given, f) for f in factors}
-    return len(factors) == 2 and None not in found and len(found) == 2
-
-
-def _factors(node: Node) -> list[Node]:
-    node = unwrapped(node)
-    if node.type != "binary_expression" or operator_of(node) != "*":
-        return []
-    return [field(node, "left"), field(node, "right")]
-
-
-def _operand_of(
-    view: View, product: Product, given: dict[str, Node], node: Node, *, converted: bool = False
-) -> int | None:
-    """Which operand an expression is, made a float; None for another."""
-    node = unwrapped(node)
-    for number, operand in enumerate(product.operands):
-        if converted and any(p.id == node.id for p in operand.places):
-            return number
-    if node.type == "identifier" and view.code(node) in given:
-        return _operand_of(view, product, given, given[view.code(node)], converted=converted)
-    if node.type == "cast_expression" and view.code(field(node, "type")) == "float":
-        return _operand_of(view, product, given, field(node, "value"), converted=True)
-    if node.type == "call_expression" and _CONVERSION.fullmatch(view.code(field(node, "function"))):
-        listed = field(node, "arguments").named_children
-        return _operand_of(view, product, given, listed[0], converted=True) if len(listed) == 1 else None
-    return None
 
 
 def including(text: SourceText, header: str) -> list[TextEdit]:

@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
+
 import msgspec
 
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.operand_tiles import Product
-from warplens_tools.rewrite.common.outputs import Axis
+from warplens_tools.rewrite.common.outputs import Axis, Outputs
 from warplens_tools.rewrite.common.reading import View
 from warplens_tools.rewrite.common.sizes import limit_of
 from warplens_tools.rewrite.common.style import Style
 
+#: `col <= row` of two variables.
+_ORDERED = re.compile(r"(\w+)\s*(<=?|>=?)\s*(\w+)")
 #: Static shared memory that a block may have.
 _STATIC_BYTES = 48 * 1024
 
@@ -94,6 +99,23 @@ def _constants(style: Style, shape: Shape, axis: Axis, index: int, two: bool) ->
         f"k{shape.name}Outputs{suffix}", str(shape.outputs[index]), f"outputs of a thread{along}"
     )
     return threads, outputs, style.constant(f"k{shape.name}Tile{suffix}", f"{threads} * {outputs}")
+
+
+def leaving(view: View, outputs: Outputs, sides: Sequence[Side]) -> Iterator[str]:
+    """The lines by which a block without outputs leaves: one beyond the diagonal of a triangle, `col <= row`, or beyond
+    what memory says that there is, which no launch could know.
+    """
+    if outputs.early:
+        return
+    named = {s.axis.name: s for s in sides}
+    for condition in outputs.others:
+        found = _ORDERED.fullmatch(condition)
+        if found is not None and {found[1], found[3]} <= set(named):
+            less, more = (found[1], found[3]) if found[2][0] == "<" else (found[3], found[1])
+            low, high = named[less], named[more]
+            yield f"if ({low.first} >= {high.first} + {high.tile}) return;"
+    read = {d.name for d in outputs.declared if d.value is not None and "[" in view.code(d.value)}
+    yield from (f"if ({s.first} >= {s.limit}) return;" for s in sides if s.limit in read)
 
 
 def ordered(view: View, product: Product) -> list[Axis]:

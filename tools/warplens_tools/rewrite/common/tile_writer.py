@@ -23,9 +23,9 @@ from warplens_tools.rewrite.common.reading import (
     statements,
     substituted,
 )
-from warplens_tools.rewrite.common.sizes import host_text
+from warplens_tools.rewrite.common.sizes import extent_on_host
 from warplens_tools.rewrite.common.style import Style, guarded, indented, zero
-from warplens_tools.rewrite.common.tile_sides import Shape, Side, fitting, sides_of
+from warplens_tools.rewrite.common.tile_sides import Shape, Side, fitting, leaving, sides_of
 from warplens_tools.text import TextEdit
 
 #: Bytes by which rows of a tile that is written across are padded: neighbours then fall into other banks, and
@@ -33,9 +33,6 @@ from warplens_tools.text import TextEdit
 _PADDING_BYTES = 16
 #: Longer tiles are unrolled in part: code that outgrows the instruction cache costs more than it saves.
 _MOST_UNROLLED, _UNROLLED = 32, 8
-
-#: `col <= row` of two variables.
-_ORDERED = re.compile(r"(\w+)\s*(<=?|>=?)\s*(\w+)")
 
 
 class TileWriter:
@@ -81,7 +78,7 @@ class TileWriter:
         for launch in self.launches.read():
             grid, block = {}, {}
             for index, side in enumerate(self.sides):
-                limit = host_text(self.view, self.launches, launch, side.limit)
+                limit = extent_on_host(self.view, self.launches, launch, side.axis, side.limit)
                 before = f" - {side.axis.offset}" if side.axis.offset else ""
                 grid[index] = f"({limit}{before} + {side.tile} - 1) / {side.tile}"
                 block[index] = side.threads
@@ -118,17 +115,7 @@ class TileWriter:
             x = self.sides[0]
             lines.append(f"const int {self.thread} = threadIdx.y * {x.threads} + threadIdx.x;")
         lines += [self._origin(side) for side in reversed(self.sides)]
-        return "\n".join([*lines, *(self._beyond(c) for c in self.outputs.others)]).rstrip("\n")
-
-    def _beyond(self, condition: str) -> str:
-        """A block beyond the diagonal of a triangle of outputs, `col <= row`, has none."""
-        found = _ORDERED.fullmatch(condition)
-        sides = {s.axis.name: s for s in self.sides}
-        if found is None or self.outputs.early or not {found[1], found[3]} <= set(sides):
-            return ""
-        less, more = (found[1], found[3]) if found[2][0] == "<" else (found[3], found[1])
-        low, high = sides[less], sides[more]
-        return f"if ({low.first} >= {high.first} + {high.tile}) return;"
+        return "\n".join([*lines, *leaving(self.view, self.outputs, self.sides)])
 
     def _origin(self, side: Side) -> str:
         """The first of the block's outputs along an axis of the launch."""

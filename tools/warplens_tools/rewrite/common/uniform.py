@@ -104,6 +104,8 @@ class VaryingNames:
     def __init__(self, reader: KernelReader, end: int, inner: Node) -> None:
         self.reader, self._end = reader, end
         self._first = numbering_functions(reader.tree.file)
+        #: Threads that read one element between two barriers find it alike, whoever has put it there.
+        self._shared = {a.name for a in reader.kernel.arrays if a.space == "shared"}
         nodes = [n for n in walk(reader.body) if n.start_byte < end]
         flows = [flow for n in nodes if n.type in _TARGETS for flow in [self._flow(n)] if flow is not None]
         branches = [(n, self._condition(n)) for n in nodes if n.type in _BRANCHES and not holds(n, inner)]
@@ -136,7 +138,7 @@ class VaryingNames:
         """What a statement sets, and from what."""
         target = node.child_by_field_name(_TARGETS[node.type])
         name = next((n for n in walk(target) if n.type == "identifier"), None) if target is not None else None
-        if name is None:
+        if name is None or self.reader.tree.code_of(name) in self._shared:
             return None
         value = node.child_by_field_name("right") or node.child_by_field_name("value")
         used = [n for n in walk(value) if n.type == "identifier"] if value is not None else []

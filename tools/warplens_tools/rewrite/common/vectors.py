@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 from tree_sitter import Node
@@ -123,9 +123,24 @@ def read_arrays(view: View, work: Work, names: tuple[str, ...] = ()) -> tuple[Ar
         if one is None or one.name in updated or (names and one.name not in names):
             continue
         _put(found, one)
-    arrays = tuple(_first_stored(view, work, a) for a in found.values() if _is_whole(a))
+    astray = _stored_elsewhere(view, inside, written_to, found.values())
+    arrays = tuple(
+        _first_stored(view, work, a) for a in found.values() if _is_whole(a) and a.name not in astray
+    )
     _check_arrays(view, work, arrays)
     return arrays
+
+
+def _stored_elsewhere(
+    view: View, inside: Sequence[Node], written_to: Collection[int], arrays: Iterable[Array]
+) -> set[str]:
+    """The arrays of which a store goes to another place than the work's own, as to the partner in an exchange: a vector
+    would be stored over what others, or this thread, have put there since it was loaded.
+    """
+    own = {place.id for array in arrays for place, _ in array.places}
+    others = (e for n in inside for e in view.elements(n) if e.id in written_to and e.id not in own)
+    pointers = (view.place(e) for e in others)
+    return {pointer.name for pointer in pointers if pointer is not None}
 
 
 def _check(view: View, work: Work) -> None:

@@ -15,13 +15,14 @@ _CONVERSIONS = re.compile(
     r"(?:__\w+2\w+|static_cast\s*<.*>|float|double|int|f?absf?|fabsf?|sqrtf?|__fsqrt_\w+)"
 )
 _FUSED = re.compile(r"(?:std::)?fmaf?|__fmaf_\w+|__hfma|__fma_\w+")
+_SUM, _PRODUCT = re.compile(r"__[hfd]add(?:_r[nzud])?"), re.compile(r"__[hfd]mul(?:_r[nzud])?")
 
 
 def zero_is_neutral(view: View, body: list[Node], places: set[int]) -> bool:
     """Whether a loop only adds what is zero where its operands, at these nodes, are."""
     zeros: set[str] = set()
     if any(
-        not _CONVERSIONS.fullmatch(name) and not _FUSED.fullmatch(name)
+        not any(known.fullmatch(name) for known in (_CONVERSIONS, _FUSED, _SUM, _PRODUCT))
         for n in body
         for name, _ in calls(n, view)
     ):
@@ -53,6 +54,9 @@ def _adds_zero(view: View, node: Node, zeros: set[str], places: set[int]) -> boo
             and operator_of(right) == "+"
             and _is_zero(view, first, zeros, places)
         )
+    if right.type == "call_expression" and _SUM.fullmatch(view.code(field(right, "function"))):
+        others = [n for n in field(right, "arguments").named_children if view.code(unwrapped(n)) != left]
+        return len(others) == 1 and _is_zero(view, others[0], zeros, places)
     if right.type == "call_expression" and _FUSED.fullmatch(view.code(field(right, "function"))):
         given = field(right, "arguments").named_children
         added = len(given) == 3 and view.code(given[2]) == left
@@ -74,6 +78,8 @@ def _is_zero(view: View, node: Node, zeros: set[str], places: set[int]) -> bool:
         return _is_zero(view, field(node, "value"), zeros, places)
     if node.type == "field_expression" or node.type == "unary_expression":
         return _is_zero(view, field(node, "argument"), zeros, places)
+    if node.type == "call_expression" and _PRODUCT.fullmatch(view.code(field(node, "function"))):
+        return any(_is_zero(view, n, zeros, places) for n in field(node, "arguments").named_children)
     if node.type == "call_expression" and _CONVERSIONS.fullmatch(view.code(field(node, "function"))):
         given = field(node, "arguments").named_children
         return len(given) == 1 and _is_zero(view, given[0], zeros, places)

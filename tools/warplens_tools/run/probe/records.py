@@ -275,7 +275,10 @@ class Never(_Record, frozen=True, tag="never"):
 
 
 class Closed(_Record, frozen=True, tag="closed"):
-    """Every candidate was judged."""
+    """Every candidate was judged, and nothing of the program is at work on the card any more."""
+
+    #: Of the card's memory, what nobody has while this process still holds its own; 0 where that is not known.
+    free_share: float = 0.0
 
 
 Record = (

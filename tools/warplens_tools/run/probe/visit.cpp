@@ -418,6 +418,12 @@ void stand_in(Launch& launch, const Job& job) {
     launch.function = other;
 }
 
+// Of the card's memory, what nobody has: this process gives its own back only while it ends, which takes a while.
+double free_share() {
+    std::size_t free = 0, total = 0;
+    return cuMemGetInfo(&free, &total) == CUDA_SUCCESS && total ? static_cast<double>(free) / static_cast<double>(total) : 0;
+}
+
 [[noreturn]] void give_up(Results& results, const std::string& reason) {
     results.write(Record("failed").add("reason", reason));
     _exit(unusable);
@@ -438,7 +444,7 @@ void visit(const Job& job, Launch launch, bool from_module, const Allocations& a
         Visit here(job, launch, allocations, results, nodes);
         here.learn();
         for (const Candidate& candidate : job.candidates) here.judge(candidate);
-        results.write(Record("closed"));
+        results.write(Record("closed").add("free_share", free_share()));
     } catch (const Hung&) {
         give_up(results, "the kernel itself ran past its time limit when it was launched again");
     } catch (const std::exception& error) {

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launches that follow one another with the same grid, of which the second reads, element by element, what the first
+has stored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
+from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.values.forms import Form
+
+#: What the host does with results, or puts in their place, before the next launch.
+_COPIES = re.compile(r"\b(?:cuda|hip)Mem(?:cpy|set)\w*\s*\(|\breturn\b")
+
+
+class HandedOn(msgspec.Struct, frozen=True):
+    """Arrays that one launch stores and a later one reads at the same threads."""
+
+    before: LaunchSite
+    after: LaunchSite
+    #: As the launches pass them.
+    arrays: tuple[str, ...]
+
+
+def handed_on(tree: SourceTree, model: SourceModel, kernel: Kernel) -> tuple[HandedOn, ...]:
+    """Where launches of the kernel in its file read what a launch before them in the same function stored."""
+    found = (pair for site in model.launches_of(kernel) for pair in _pairs(tree, model, kernel, site))
+    return tuple(found)
+
+
+def _pairs(tree: SourceTree, model: SourceModel, kernel: Kernel, site: LaunchSite) -> Iterator[HandedOn]:
+    before = [s for s in model.launches if _comes_before(s, site)]
+    reads = _passed(kernel, site, _own(accesses(tree, kernel), stored=False)) if before else []
+    if not reads:
+        return
+    for other in reversed(before):
+        maker = model.kernel(other.kernel_name.rsplit("::", 1)[-1])
+        if maker is None or maker.name == kernel.name:
+            continue
+        stored = _passed(maker, other, _own(accesses(tree, maker), stored=True))
+        shared = tuple(a for a in reads if a in stored)
+        if shared and _is_alike(other, site) and not _COPIES.search(_between(tree, other, site)):
+            yield HandedOn(other, site, shared)
+        reads = [a for a in reads if a not in stored]
+
+
+def _comes_before(other: LaunchSite, site: LaunchSite) -> bool:
+    """Whether a launch stands before another in one function, and is passed something of what that is."""
+    here = bool(site.host_function) and other.host_function == site.host_function
+    return here and other.span < site.span and not set(site.arguments).isdisjoint(other.arguments)
+
+
+def _between(tree: SourceTree, first: LaunchSite, second: LaunchSite) -> str:
+    """What stands between two launches, without comments."""
+    start, end = first.span, second.span
+    at = tree.text.offset(start.end_line, start.end_column), tree.text.offset(end.line, end.column)
+    return tree.masked.source[slice(*at)]
+
+
+def _is_alike(a: LaunchSite, b: LaunchSite) -> bool:
+    """Whether both have the same threads, in the same loops."""
+    return (a.grid, a.block, a.loop_depth) == (b.grid, b.block, b.loop_depth)
+
+
+def _passed(kernel: Kernel, site: LaunchSite, names: Sequence[str]) -> list[str]:
+    """What a launch passes for parameters of these names."""
+    given = dict(zip((p.name for p in kernel.parameters), site.arguments, strict=False))
+    return [" ".join(given[name].split()) for name in names if name in given]
+
+
+def _own(every: Sequence[ArrayAccess], *, stored: bool) -> list[str]:
+    """Arrays of global memory of which each thread stores, or only reads, one element beside its neighbours'."""
+    found: dict[str, Form | None] = {}
+    for a in every:
+        if a.space != "global" or (stored and not a.writes):
+            continue
+        growth = a.index.growth("threadIdx.x") if a.index is not None else None
+        beside = growth is not None and growth.value == 1 and not a.loops and not a.atomic
+        is_own = beside and a.writes == stored and found.get(a.name, a.index) == a.index
+        found[a.name] = a.index if is_own else None
+    return [name for name, index in found.items() if index is not None and not index.constant]
