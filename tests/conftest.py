@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 from hypothesis import settings
+
+# Modules and thousands of tests stay to the end: they are made without a look for garbage, and then left out of it.
+gc.disable()
 
 # A change must pass or fail by what it changed: examples are the same in every run. To look for new
 # ones, run with HYPOTHESIS_PROFILE=explore; what it finds becomes an @example or a fix.
@@ -13,3 +17,10 @@ from hypothesis import settings
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 settings.register_profile("explore", max_examples=500, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+def pytest_collection_finish() -> None:
+    """From here on garbage is looked for, and seldom, as in the language server."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()

@@ -22,7 +22,7 @@ from typing import Any
 
 from tests.server.agent.bench import timed
 from tests.server.agent.doubles import ComputedJudge
-from tests.tools.tunable.test_extract import LIMITS
+from tests.server.agent.snippets import LIMITS
 
 from warplens.agent.actions import KernelSpace
 from warplens.agent.llm.asking import Asker, Bounds

@@ -20,11 +20,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from tests.standard import standard_of
+from tests.services import service_for
 
 from warplens.service.profile import ProfileOptions, profile_file
 from warplens.service.report import FileReport
-from warplens.service.service import CheckOptions, Service
+from warplens.service.service import CheckOptions
 from warplens_tools.arch.load import load_gpu
 from warplens_tools.collect.recording import SUFFIX
 from warplens_tools.evidence import Tier
@@ -139,7 +139,7 @@ def examine(names: Sequence[str], tier: Tier, arch: str) -> Score:
     """Check every program, twin and control at a tier that runs nothing."""
     programs, tuned = planted(names), controls(names)
     paths = [*programs, *map(twin_of, programs), *tuned]
-    report = _service(paths).check(paths, CheckOptions(tier=tier, arch=arch or None))
+    report = service_for(HERE, *paths).check(paths, CheckOptions(tier=tier, arch=arch or None))
     return _scored(tier, arch, programs, tuned, {Path(file.path).name: file for file in report.files})
 
 
@@ -147,16 +147,12 @@ def examine_recorded(names: Sequence[str], recordings: Mapping[str, Path], arch:
     """Check every program, twin and control that has a recording, by file name, with what it counted."""
     programs, tuned = planted(names), controls(names)
     paths = [*programs, *map(twin_of, programs), *tuned]
-    service, by_name = _service(paths), dict[str, FileReport]()
+    service, by_name = service_for(HERE, *paths), dict[str, FileReport]()
     for path in paths:
         if path.name in recordings:
             options = ProfileOptions(reports=(recordings[path.name],), arch=arch or None)
             by_name[path.name] = profile_file(service, path, options).files[0]
     return _scored("counters", arch, programs, tuned, by_name)
-
-
-def _service(paths: Sequence[Path]) -> Service:
-    return Service(HERE, editor={"flags": list(standard_of(*(p.read_text("utf-8") for p in paths)))})
 
 
 def recorded_gains() -> dict[str, float]:

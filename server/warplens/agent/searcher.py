@@ -64,6 +64,10 @@ class Policy:
         self.headroom = headroom
         self.exhausted = self.holds = False
         self.memory = Memory(self.settings) if self.settings.memory else None
+        self.begin()
+
+    def begin(self) -> None:
+        """Called once, when the original is all that there is."""
 
     def next(self, task: Task) -> Node | None:
         """A new version; None where nothing more can be asked before a verdict comes."""

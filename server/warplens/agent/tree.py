@@ -12,30 +12,16 @@ import math
 from warplens.agent.moves import Idea, Proposal, joined
 from warplens.agent.search_settings import SearchSettings
 from warplens.agent.searcher import Policy
-from warplens.agent.versions import Ask, Node, Space, speedup_of
+from warplens.agent.versions import Ask, Node, speedup_of
 from warplens.measure.verdict import State, Verdict
 from warplens_tools.process.task import Task
-from warplens_tools.text import SourceText
 
 
 class SearchTree(Policy):
     """The tree. `headroom` is the baseline's time over the roof's, where that is known."""
 
-    def __init__(
-        self,
-        baseline: SourceText,
-        *,
-        path: str,
-        kernel: str,
-        space: Space,
-        settings: SearchSettings | None = None,
-        seed: int = 0,
-        headroom: float | None = None,
-    ) -> None:
-        super().__init__(
-            baseline, path=path, kernel=kernel, space=space, settings=settings, seed=seed, headroom=headroom
-        )
-        self._cap = self._scale()
+    def begin(self) -> None:
+        """The original alone is counted."""
         self._count_all()
 
     def asked(self, node: Node) -> None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from tests.server.agent.bench import timed
-from tests.tools.tunable.test_extract import LIMITS
+from tests.server.agent.snippets import LIMITS
 
 from warplens.agent.actions import KernelSpace
 from warplens.agent.priors import Cause

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import msgspec
 
+from warplens_tools.arch.gpu import Limits
+
 
 class Snippet(msgspec.Struct, frozen=True):
     """`tuned`: name to present value; `refused`: name to a part of the reason. `code` has no main of its own."""
@@ -14,6 +16,15 @@ class Snippet(msgspec.Struct, frozen=True):
     tuned: dict[str, int]
     refused: dict[str, str] = {}
 
+
+#: Of a card of compute capability 9.0.
+LIMITS = Limits(
+    warp_size=32, max_threads_per_block=1024, max_threads=2048, max_warps=64, max_blocks=32, registers=65536,
+    max_registers_per_thread=255, register_allocation_unit=256, warp_allocation_granularity=4,
+    shared_bytes=233472, max_shared_bytes_per_block=232448, default_shared_bytes_per_block=49152,
+    reserved_shared_bytes_per_block=1024, shared_allocation_unit=128, shared_banks=32, shared_bank_bytes=4,
+    cache_line_bytes=128, schedulers=4,
+)  # fmt: skip
 
 GUARDED = """
 __global__ void scale(float* x, float a, int n) {

@@ -15,7 +15,7 @@ from tests.bench.replay_record import TableBudget, record
 from tests.bench.replay_table import Table, TableSpace, read_table, write_table
 from tests.bench.replay_transfer import evaluations, learned
 from tests.server.agent.doubles import CODE, ComputedJudge
-from tests.tools.tunable.test_extract import LIMITS
+from tests.server.agent.snippets import LIMITS
 
 from warplens.agent.actions import KernelSpace
 from warplens.agent.search_settings import SearchSettings

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.patience import PATIENCE
 from tests.server.agent.doubles import CODE, ComputedJudge, NoGpu, problem
-from tests.tools.tunable.test_extract import LIMITS
+from tests.server.agent.snippets import LIMITS
 
 from warplens.agent.actions import KernelSpace
 from warplens.agent.judging import held_to_best

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.tools.tunable.test_extract import LIMITS, read
+from tests.server.agent.snippets import LIMITS
+from tests.tools.tunable.test_extract import read
 
 from warplens.agent.actions import KernelSpace
 from warplens.agent.priors import Cause

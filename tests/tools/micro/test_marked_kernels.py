@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.standard import standard_of
+from tests.services import service_for
 
 from warplens.service.report import Report
 from warplens.service.service import CheckOptions, Service
@@ -39,8 +39,7 @@ def findings(report: Report) -> list[tuple[int, str, str]]:
 @pytest.mark.parametrize("name", sorted(p.name for p in DATA.glob("*.cu")))
 def test_marks_and_findings_agree_and_say_on_what_they_rest_and_what_to_do(name: str) -> None:
     path = DATA / name
-    editor = {"flags": list(standard_of(path.read_text("utf-8")))}
-    report = Service(DATA, editor=editor).check([path], CheckOptions(tier="binary", arch="sm_90"))
+    report = service_for(DATA, path).check([path], CheckOptions(tier="binary", arch="sm_90"))
     assert findings(report) == sorted(marks(path))
     for finding in report.files[0].findings:
         assert finding.evidence

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.patience import PATIENCE
-from tests.server.agent.snippets import GUARDED, SNIPPETS, STRIDED, Snippet
+from tests.server.agent.snippets import GUARDED, LIMITS, SNIPPETS, STRIDED, Snippet
 
 from warplens.agent.actions import KernelSpace
-from warplens_tools.arch.gpu import Limits
 from warplens_tools.cuda.parse import parse
 from warplens_tools.text import SourceText
 from warplens_tools.tunable.extract import extract, illegal, launch_geometry
@@ -23,13 +22,6 @@ from warplens_tools.tunable.parameter import Geometry, Template, edits_for
 from warplens_tools.tunable.source import File
 
 #: sm_90, from the CUDA programming guide's table of compute capabilities.
-LIMITS = Limits(
-    warp_size=32, max_threads_per_block=1024, max_threads=2048, max_warps=64, max_blocks=32, registers=65536,
-    max_registers_per_thread=255, register_allocation_unit=256, warp_allocation_granularity=4,
-    shared_bytes=233472, max_shared_bytes_per_block=232448, default_shared_bytes_per_block=49152,
-    reserved_shared_bytes_per_block=1024, shared_allocation_unit=128, shared_banks=32, shared_bank_bytes=4,
-    cache_line_bytes=128, schedulers=4,
-)  # fmt: skip
 
 named = pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.name)
 

@@ -64,9 +64,9 @@ def test_axes_of_objects_and_of_lists() -> None:
             "dim3 threads, grid; threads.x = 128; grid.x = (n + threads.x - 1) / threads.x;",
             ("p1 128 + 1 - 128 /", "1", "1"),
         ),
+        ("dim3 grid(n); grid.x = n; grid.x = rows;", ("p2", "1", "1")),
         # none of these is what every launch has
         ("dim3 grid; grid.y = rows;", None),
-        ("dim3 grid(n); grid.x = n; grid.x = rows;", None),
         ("dim3 grid(n); if (rows > 4) grid.x = rows;", None),
         ("dim3 grid(n); grid.x = rows; grid.y++;", None),
         ("dim3 grid(n); grid.x = rows; change(&grid);", None),

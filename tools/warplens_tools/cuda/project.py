@@ -9,7 +9,9 @@ only one candidate ends so. Unreadable files and symlink loops are passed over.
 from __future__ import annotations
 
 import bisect
+import os
 import re
+import stat
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -101,11 +103,12 @@ class Project:
     @cached_property
     def _listed(self) -> dict[Path, Path]:
         found: dict[Path, Path] = {}
+        folders: dict[Path, Path | None] = {}
         for path in self._candidates() if callable(self._candidates) else self._candidates:
             if len(found) >= MAX_FILES:
                 break
-            real = real_path(path)
-            if real is not None and not real.is_dir():
+            real = _real_file(path, folders)
+            if real is not None:
                 found.setdefault(real, path)
         return found
 
@@ -135,9 +138,10 @@ class Project:
     def includes(self, real: Path) -> list[tuple[int, int, Path]]:
         """The include lines that lead to files of the project: offsets of the line, and the file."""
         if real not in self._includes:
-            text = self.text(real).text
+            text, folder = self.text(real).text, str(real.parent)
             found = (
-                (m, self._find(m[1] or m[2], real, quoted=m[1] is not None)) for m in _INCLUDE.finditer(text)
+                (m, self._find(m[1] or m[2], folder, quoted=m[1] is not None))
+                for m in _INCLUDE.finditer(text)
             )
             self._includes[real] = [(*m.span(), target) for m, target in found if target is not None]
         return self._includes[real]
@@ -222,13 +226,17 @@ class Project:
                 graph.setdefault(target, set()).add(real)
         return graph
 
-    def _find(self, target: str, includer: Path, *, quoted: bool) -> Path | None:
-        """The user's file that an include line leads to: the nearest, else the only candidate whose path ends so."""
-        beside = real_path(includer.parent / target)
-        if beside is not None and beside.is_file():
-            return beside
+    def _find(self, target: str, beside: str, *, quoted: bool) -> Path | None:
+        """The user's file that an include line of a file in the folder `beside` leads to: the nearest, else the only
+        candidate whose path ends so."""
+        # most lead to none of the user's: one look each, before what goes through all folders of a name
+        name = os.path.join(beside, target)  # noqa: PTH118
+        found = real_path(Path(name)) if os.path.isfile(name) else None  # noqa: PTH113
+        if found is not None:
+            return found
         for folder in self._include_dirs:
-            real = real_path(folder / target)
+            name = os.path.join(folder, target)  # noqa: PTH118
+            real = real_path(Path(name)) if os.path.exists(name) else None  # noqa: PTH110
             if real is not None and real in self._files:
                 return real
         if not quoted and _SYSTEM.match(target):
@@ -244,6 +252,25 @@ def _read(path: Path) -> SourceText:
             return SourceText.decode(file.read(MAX_BYTES))
     except (OSError, InputError):
         return SourceText("")
+
+
+def _real_file(path: Path, folders: dict[Path, Path | None]) -> Path | None:
+    """As `real_path`, of what is no folder; folders are followed once each."""
+    folder = path.parent
+    if folder not in folders:
+        folders[folder] = real_path(folder)
+    parent = folders[folder]
+    if parent is None:
+        return None
+    real = parent / path.name
+    try:
+        mode = real.lstat().st_mode
+    except OSError:
+        return None
+    if not stat.S_ISLNK(mode):
+        return None if stat.S_ISDIR(mode) else real
+    led = real_path(path)
+    return None if led is None or led.is_dir() else led
 
 
 def real_path(path: Path) -> Path | None:

@@ -68,7 +68,7 @@ from warplens_tools.rewrite.common.reading import (
     View,
     assigned,
     refusing,
-    shares_memory,
+    require_apart,
     squeezed,
     statements,
     stores,
@@ -95,8 +95,7 @@ class _Number(NamedTuple):
 
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
-    if shares_memory(view):
-        raise Refused("the threads of a block work together already")
+    require_apart(view)
     return _Order(view).result()
 
 

@@ -122,7 +122,7 @@ from warplens_tools.rewrite.common.declared import unqualified
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import launched_outputs
 from warplens_tools.rewrite.common.part_writer import STATIC_BYTES, PartWriter, named
-from warplens_tools.rewrite.common.reading import View, refusing, shares_memory
+from warplens_tools.rewrite.common.reading import View, refusing, require_apart
 from warplens_tools.rewrite.common.row_folds import RowFolds, check_elements, read_row_folds
 from warplens_tools.rewrite.common.style import indented
 
@@ -135,8 +135,7 @@ _LEAST_REACH = 16
 
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
-    if shares_memory(view):
-        raise Refused("the threads of a block work together already")
+    require_apart(view)
     launches, outputs = launched_outputs(view)
     if [a.letter for a in outputs.axes] != ["x"]:
         raise Refused("its outputs are not numbered along one axis of the launch")

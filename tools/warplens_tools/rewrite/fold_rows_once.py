@@ -96,7 +96,7 @@ from warplens_tools.rewrite.common.declared import unqualified
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import Axis, launched_outputs
 from warplens_tools.rewrite.common.part_writer import STATIC_BYTES, PartWriter, added
-from warplens_tools.rewrite.common.reading import View, refusing, shares_memory
+from warplens_tools.rewrite.common.reading import View, refusing, require_apart
 from warplens_tools.rewrite.common.row_folds import RowFolds, check_rows, read_row_folds
 from warplens_tools.rewrite.common.style import indented
 
@@ -108,8 +108,7 @@ _MORE = 16
 
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
-    if shares_memory(view):
-        raise Refused("the threads of a block work together already")
+    require_apart(view)
     launches, outputs = launched_outputs(view)
     axes = {a.letter: a for a in outputs.axes}
     if set(axes) != {"x", "y"}:

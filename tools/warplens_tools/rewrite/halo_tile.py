@@ -93,7 +93,7 @@ from warplens_tools.rewrite.common.reading import (
     calls,
     field,
     refusing,
-    shares_memory,
+    require_apart,
     statements,
     stores,
     substituted,
@@ -112,8 +112,7 @@ _LOWER = re.compile(r"(\w+)\s*(>=|>)\s*(\d+)")
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
-    if shares_memory(view):
-        raise Refused("the threads of a block work together already")
+    require_apart(view)
     launches, outputs = launched_outputs(view)
     if (
         not 1 <= len(outputs.axes) <= 2

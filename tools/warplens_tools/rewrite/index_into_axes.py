@@ -68,7 +68,7 @@ from warplens_tools.rewrite.common.reading import (
     field,
     operator_of,
     refusing,
-    shares_memory,
+    require_apart,
     statements,
     stores,
     unwrapped,
@@ -85,8 +85,7 @@ _LEAST_WIDTH = 16
 
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
-    if shares_memory(view):
-        raise Refused("the threads of a block work together already")
+    require_apart(view)
     return _Writer(view).result()
 
 

@@ -70,7 +70,7 @@ from warplens_tools.rewrite.common.reading import (
     View,
     field,
     refusing,
-    shares_memory,
+    require_apart,
     statements,
     unwrapped,
 )
@@ -80,8 +80,7 @@ from warplens_tools.text import TextEdit
 
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
-    if shares_memory(view):
-        raise Refused("the threads of a block work together already")
+    require_apart(view)
     nodes = statements(view.body)
     if not nodes or _is_done(view, nodes):
         raise Refused("it asks already whether all is inside")

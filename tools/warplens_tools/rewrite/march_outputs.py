@@ -63,7 +63,7 @@ from warplens_tools.rewrite.common.reading import (
     calls,
     operator_of,
     refusing,
-    shares_memory,
+    require_apart,
     statements,
     substituted,
     unwrapped,
@@ -80,8 +80,7 @@ _AGAIN = LOOPS | {"switch_statement", "lambda_expression"}
 
 def _march(view: View, target: Target) -> RewriteResult:
     del target
-    if shares_memory(view):
-        raise Refused("the threads of a block work together already")
+    require_apart(view)
     if any(name.startswith("atomic") for name, _ in calls(view.body, view)):
         raise Refused("its outputs are counted up in memory")
     launches = Launches(view.text, view.model, view.kernel)

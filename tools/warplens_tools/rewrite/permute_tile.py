@@ -71,7 +71,7 @@ from warplens_tools.rewrite.common.digits import Digits, factors, quotients, rem
 from warplens_tools.rewrite.common.evaluated import Values
 from warplens_tools.rewrite.common.flat_number import as_factor, flat_guard, flat_number
 from warplens_tools.rewrite.common.launches import Launches
-from warplens_tools.rewrite.common.reading import WORD, View, field, refusing, shares_memory, statements
+from warplens_tools.rewrite.common.reading import WORD, View, field, refusing, require_apart, statements
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.rewrite.common.texts import between
@@ -99,8 +99,7 @@ class _Digit(msgspec.Struct, frozen=True):
 
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
-    if shares_memory(view):
-        raise Refused("the threads of a block work together already")
+    require_apart(view)
     reader = _Reader(view)
     refused = "nothing is turned"
     for down in reader.digits[1:]:

@@ -77,7 +77,7 @@ from warplens_tools.rewrite.common.reading import (
     calls,
     field,
     refusing,
-    shares_memory,
+    require_apart,
     statements,
     substituted,
     unwrapped,
@@ -106,8 +106,7 @@ class _Taken(msgspec.Struct, frozen=True):
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
-    if shares_memory(view):
-        raise Refused("the threads of a block work together already")
+    require_apart(view)
     taken = _read(view, target)
     launches = Launches(view.text, view.model, view.kernel)
     launches.read()

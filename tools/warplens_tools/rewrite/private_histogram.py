@@ -64,7 +64,7 @@ from warplens_tools.rewrite.common.reading import (
     field,
     operator_of,
     refusing,
-    shares_memory,
+    require_apart,
     squeezed,
     statements,
     unwrapped,
@@ -105,8 +105,7 @@ class _Counts(msgspec.Struct, frozen=True):
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
-    if shares_memory(view):
-        raise Refused("the threads of a block work together already")
+    require_apart(view)
     counts = _counts(view, target)
     launches = Launches(view.text, view.model, view.kernel)
     strided = Strided(view, launches)

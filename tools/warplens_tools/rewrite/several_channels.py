@@ -74,7 +74,7 @@ from warplens_tools.rewrite.common.declared import Declared, unqualified
 from warplens_tools.rewrite.common.digits import factors
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, launched_outputs
-from warplens_tools.rewrite.common.reading import View, refusing, shares_memory, squeezed, stores
+from warplens_tools.rewrite.common.reading import View, refusing, require_apart, squeezed, stores
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.several_outputs import OutputsWriter
 
@@ -92,8 +92,7 @@ class _Channel(msgspec.Struct, frozen=True):
 
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
-    if shares_memory(view):
-        raise Refused("the threads of a block work together already")
+    require_apart(view)
     launches, outputs = launched_outputs(view)
     if outputs.early or outputs.others or any(not a.letter for a in outputs.axes):
         raise Refused("its outputs are not numbered along the axes of the launch alone")

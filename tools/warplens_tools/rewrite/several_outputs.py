@@ -81,7 +81,7 @@ from warplens_tools.rewrite.common.reading import (
     field,
     refusing,
     renamed,
-    shares_memory,
+    require_apart,
     statements,
     stores,
     unwrapped,
@@ -97,8 +97,7 @@ _OUTPUTS = 4
 
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
-    if shares_memory(view):
-        raise Refused("the threads of a block work together already")
+    require_apart(view)
     launches, outputs = launched_outputs(view)
     if outputs.early or outputs.others or not outputs.axes or any(not a.letter for a in outputs.axes):
         raise Refused("its outputs are not numbered along the axes of the launch alone")

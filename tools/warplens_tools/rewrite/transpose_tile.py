@@ -67,7 +67,7 @@ from warplens_tools.rewrite.common.reading import (
     field,
     operator_of,
     refusing,
-    shares_memory,
+    require_apart,
     stores,
 )
 from warplens_tools.rewrite.common.sizes import host_text, limit_of
@@ -81,8 +81,7 @@ _TILE, _ROWS = 32, 8
 
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
-    if shares_memory(view):
-        raise Refused("the threads of a block work together already")
+    require_apart(view)
     launches, outputs = launched_outputs(view)
     if len(outputs.axes) != 2 or outputs.early or any(not a.letter for a in outputs.axes):
         raise Refused("its threads are not numbered along two axes")

@@ -102,7 +102,7 @@ from warplens_tools.rewrite.common.reading import (
     calls,
     field,
     refusing,
-    shares_memory,
+    require_apart,
     statements,
     unwrapped,
 )
@@ -118,8 +118,7 @@ _JUMPS = frozenset({"return_statement", "goto_statement", "labeled_statement", "
 
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
-    if shares_memory(view):
-        raise Refused("the threads of a block work together already")
+    require_apart(view)
     if any(name.startswith("atomic") for name, _ in calls(view.body, view)):
         raise Refused("its outputs are counted up in memory")
     launches = Launches(view.text, view.model, view.kernel)

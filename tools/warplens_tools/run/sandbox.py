@@ -13,7 +13,6 @@ import contextlib
 import ctypes
 import json
 import os
-import platform
 import resource
 import signal
 import struct
@@ -129,7 +128,7 @@ def close_calls(libc: ctypes.CDLL, *, program: bool = False) -> bool:
     A program may make local ones, which reach nobody: libcuda binds one and gives up where it cannot. It may
     leave nothing that outlives it either.
     """
-    machine = platform.machine()
+    machine = os.uname().machine
     if machine not in _CALLS:
         return False
     architecture, calls = _CALLS[machine]

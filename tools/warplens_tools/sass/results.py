@@ -7,7 +7,9 @@ For following values, where it must never be missed that a register changed: unl
 
 from __future__ import annotations
 
+import functools
 import re
+from typing import NamedTuple
 
 from warplens_tools.evidence import Instruction
 from warplens_tools.sass.pipes import pipe_of
@@ -37,11 +39,48 @@ _REGISTERS = 256
 _WORDS = {"64": 2, "128": 4, "256": 8}
 
 
+class Parts(NamedTuple):
+    """What an instruction's text says of its operands."""
+
+    destinations: tuple[str, ...]
+    sources: tuple[str, ...]
+    #: See `registers_written`.
+    written: tuple[str, ...]
+    #: The predicates among the destinations, but for PT.
+    tests: tuple[str, ...]
+    #: The sources that are no predicates.
+    values: tuple[str, ...]
+
+
+def parts_of(instruction: Instruction) -> Parts:
+    """Read once for a text: values are carried through an instruction in many passes."""
+    return _parts(instruction.opcode, instruction.modifiers, instruction.operands)
+
+
+@functools.lru_cache(maxsize=8192)
+def _parts(opcode: str, modifiers: tuple[str, ...], operands: tuple[str, ...]) -> Parts:
+    instruction = Instruction(0, opcode, modifiers, operands)
+    results = _destinations(instruction)
+    read = operands[len(results) :]
+    tests = (m[1] for o in results if (m := PREDICATE.match(o)))
+    return Parts(
+        results,
+        read,
+        tuple(_written(instruction, results)),
+        tuple(name for name in tests if name[-1] != "T"),
+        tuple(o for o in read if not PREDICATE.match(o)),
+    )
+
+
 def registers_written(instruction: Instruction) -> list[str]:
     """Registers that may change, the first result first; too many where the width is not known."""
+    return list(parts_of(instruction).written)
+
+
+def _written(instruction: Instruction, results: tuple[str, ...]) -> list[str]:
     if instruction.opcode in _WRITES_NOTHING:
         return []
-    names = [m[2] for o in destinations(instruction) if (m := REGISTER.match(o))]
+    names = [m[2] for o in results if (m := REGISTER.match(o))]
     found: list[str] = []
     for name in names:
         kind, digits = (name[:2], name[2:]) if name.startswith("U") else (name[:1], name[1:])
@@ -77,6 +116,10 @@ def is_wide(instruction: Instruction) -> bool:
 
 def destinations(instruction: Instruction) -> tuple[str, ...]:
     """Leading operands that may be results: registers and predicates before the first source."""
+    return parts_of(instruction).destinations
+
+
+def _destinations(instruction: Instruction) -> tuple[str, ...]:
     operands = instruction.operands
     if (
         instruction.opcode in ("TEX", "TLD", "TLD4", "TXQ", "SULD", "TMML", "TXD")
@@ -98,4 +141,4 @@ def destinations(instruction: Instruction) -> tuple[str, ...]:
 
 def sources(instruction: Instruction) -> tuple[str, ...]:
     """Operands that are read."""
-    return instruction.operands[len(destinations(instruction)) :]
+    return parts_of(instruction).sources

@@ -7,6 +7,7 @@ what that path computes.
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from warplens_tools.sass import lanes
 from warplens_tools.sass.arithmetic import Inputs, halves, rule_of
 from warplens_tools.sass.lanes import Atom, LaneValue, Unknown, Value
 from warplens_tools.sass.pipes import pipe_of
-from warplens_tools.sass.results import PREDICATE, REGISTER, destinations, is_wide, registers_written, sources
+from warplens_tools.sass.results import PREDICATE, REGISTER, is_wide, parts_of
 from warplens_tools.sass.warps import Launch
 
 #: Why an address is not known that data gives.
@@ -50,6 +51,12 @@ _MOST_LANES = 32
 _TESTS: dict[str, Callable[[int, int], bool]] = {
     "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge, "EQ": operator.eq, "NE": operator.ne,
 }  # fmt: skip
+
+
+@functools.lru_cache(maxsize=8192)
+def _operand(text: str) -> re.Match[str] | None:
+    """A register, a constant or an integer; read once for a text."""
+    return REGISTER.match(text) or _CONSTANT.match(text) or _INTEGER.match(text)
 
 
 class Predicate(msgspec.Struct, frozen=True):
@@ -125,6 +132,8 @@ class Semantics:
     def _enter(self, state: State, instruction: Instruction) -> None:
         """From here on registers are read as this instruction finds them."""
         self.state, self.condition = state, None
+        if not instruction.predicate:
+            return
         match = PREDICATE.match(instruction.predicate.removeprefix("@"))
         if match is not None and match[1] in state.predicates:
             self.condition = (instruction.predicate, state.predicates[match[1]].where)
@@ -135,7 +144,7 @@ class Semantics:
 
     def split(self, state: State, operand: str) -> Split:
         """How lanes differ in a predicate."""
-        match = PREDICATE.match(operand)
+        match = PREDICATE.match(operand) if operand else None
         if match is None or match[1].endswith("T"):
             return "uniform"
         if match[1].startswith("U"):
@@ -158,19 +167,20 @@ class Semantics:
 
     def read(self, state: State, operand: str, where: str) -> LaneValue:
         """An operand's value; `where` names an atom for a constant that is looked up."""
-        if match := REGISTER.match(operand):
+        match = _operand(operand)
+        if match is None:
+            if operand.startswith("cx["):
+                return self.define(where)
+            return Unknown(f"the operand {operand} is not followed")
+        if match.re is REGISTER:
             held = self.register(state, match[2])
             if not match[1] or isinstance(held, Unknown):
                 return held
             return lanes.negate(held) if match[1] == "-" else lanes.subtract(lanes.number(-1), held)
-        if match := _CONSTANT.match(operand):
+        if match.re is _CONSTANT:
             found = self._constant(state, match, where)
             return lanes.negate(found) if match[1] and isinstance(found, Value) else found
-        if _INTEGER.match(operand):
-            return lanes.number(int(operand, 0))
-        if operand.startswith("cx["):
-            return self.define(where)
-        return Unknown(f"the operand {operand} is not followed")
+        return lanes.number(int(operand, 0))
 
     def register(self, state: State, name: str) -> LaneValue:
         """A register's value."""
@@ -199,7 +209,7 @@ class Semantics:
         """Predicates that the instruction sets."""
         if instruction.opcode == "R2P":
             return {f"P{n}": "data" for n in range(7)}
-        found = [m[1] for o in destinations(instruction) if (m := PREDICATE.match(o)) and m[1][-1] != "T"]
+        found = parts_of(instruction).tests
         if not found:
             return {}
         split: Split = "data"
@@ -232,18 +242,18 @@ class Semantics:
     def _results(self, state: State, instruction: Instruction) -> dict[str, LaneValue]:
         """Registers that the instruction sets, and what to."""
         opcode = instruction.opcode
-        written = registers_written(instruction)
+        parts = parts_of(instruction)
+        written, operands = parts.written, parts.values
         if not written:
             return {}
         found: dict[str, LaneValue] = dict.fromkeys(written, Unknown(_why(instruction)))
         where = f"{written[0]}@{instruction.address:#x}"
-        operands = [o for o in sources(instruction) if not PREDICATE.match(o)]
         if opcode in ("LDC", "ULDC", "LDCU") and operands:
             for n, name in enumerate(written):
                 found[name] = _advanced(self, state, operands[0], 4 * n, f"{name}@{instruction.address:#x}")
             return found
         if opcode == "CS2R":
-            return dict.fromkeys(written, lanes.ZERO) if operands == ["SRZ"] else found
+            return dict.fromkeys(written, lanes.ZERO) if operands == ("SRZ",) else found
         if opcode in ("S2R", "S2UR") and operands:
             found[written[0]] = self._special(operands[0], instruction)
             return found

@@ -18,10 +18,10 @@ from warplens_tools.cuda.values.constants import constants_of
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
+from warplens_tools.cuda.values.last_set import set_members
 from warplens_tools.cuda.values.writes import is_set_once
 from warplens_tools.lazily import cached_property
 from warplens_tools.text import SourceText, Span
-from warplens_tools.tunable.members import set_members
 from warplens_tools.tunable.parameter import Place, place
 
 AXES = "xyz"
@@ -166,7 +166,7 @@ class File:
         if is_set_once(self.tree, found):
             return self.extents(self._given(found), given)
         begins = self.extents(self._given(found), given) if self._given(found) is not None else ()
-        members = set_members(self.tree, found, node.start_byte)
+        members = set_members(self.tree, found, node.start_byte, AXES)
         return None if begins is None or not members else self._joined(begins, members, given)
 
     def _joined(

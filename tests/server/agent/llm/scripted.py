@@ -13,7 +13,7 @@ import msgspec
 from tests.server.agent.bench import timed
 from tests.server.agent.doubles import ComputedJudge, problem
 from tests.server.agent.llm.endpoint import Answer, Endpoint, serving
-from tests.tools.tunable.test_extract import LIMITS
+from tests.server.agent.snippets import LIMITS
 
 from warplens.agent.actions import KernelSpace
 from warplens.agent.llm.asking import Asker, Bounds

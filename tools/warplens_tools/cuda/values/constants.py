@@ -23,8 +23,8 @@ from warplens_tools.cuda.syntax.functions import Function, functions_of
 from warplens_tools.cuda.syntax.lexical import matching, split_arguments
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.bindings import Binding, Scopes, find_bindings
+from warplens_tools.cuda.values.last_set import reaching
 from warplens_tools.cuda.values.layouts import Layouts
-from warplens_tools.cuda.values.reaching import reaching
 from warplens_tools.cuda.values.writes import is_default, is_set_once
 from warplens_tools.lazily import cached_property
 

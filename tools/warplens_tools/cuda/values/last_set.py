@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The assignment that a variable has its value from at one place, where every way there comes past it: `i = t;` or
-`i /= n;` of a variable that is set several times, one statement after the other."""
+`i /= n;` of a variable that is set several times, one statement after the other; `grid.x = n;` of a member."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from tree_sitter import Node
@@ -25,12 +25,58 @@ class LastSet(NamedTuple):
 
     assignment: Node | None
 
+    def part(self, field: str) -> Node | None:
+        """The assignment's "left", "operator" or "right"; None where there is none."""
+        return self.assignment.child_by_field_name(field) if self.assignment is not None else None
 
-def last_set(tree: SourceTree, binding: Binding, at: int) -> LastSet | None:
-    """What set local variable or parameter `binding` last before offset `at`; None where the way there decides it, or
-    something in a loop, a branch or a call may have changed it since."""
-    key = ("last set", binding.name, binding.declaration, at)
-    return tree.remembered(key, lambda: _last_set(tree, binding, at))
+    @property
+    def member(self) -> bool:
+        """Whether the member alone that was asked for was set."""
+        left = self.part("left")
+        return left is not None and left.type == "field_expression"
+
+
+def last_set(tree: SourceTree, binding: Binding, at: int, member: str = "") -> LastSet | None:
+    """What set local variable or parameter `binding`, or its `member`, last before offset `at`; None where the way
+    there decides it, or something in a loop, a branch or a call may have changed it since."""
+    key = ("last set", binding.name, binding.declaration, at, member)
+    return tree.remembered(key, lambda: _last_set(tree, binding, at, member))
+
+
+class Reached(NamedTuple):
+    """The text that a variable was set to, where it stands, and whether its member alone was."""
+
+    text: str
+    at: int
+    member: bool
+
+
+def reaching(tree: SourceTree, binding: Binding, at: int, member: str = "") -> Reached | None:
+    """What `last_set` says as the text of one value; None where it was worked out of the one before."""
+    found = last_set(tree, binding, at, member)
+    if found is None:
+        return None
+    if found.assignment is None:
+        return Reached(binding.value, binding.value_at, member=False) if binding.value else None
+    operator, value = found.part("operator"), found.part("right")
+    if operator is None or operator.type != "=" or value is None:
+        return None
+    return Reached(tree.code_of(value), value.start_byte, found.member)
+
+
+def set_members(tree: SourceTree, binding: Binding, at: int, members: str) -> Mapping[str, Node] | None:
+    """What each of an object's members, e.g. "xyz", was set to last before an offset by a statement of its own; None
+    where one depends on the way there, or was set otherwise. {} for none."""
+    found: dict[str, Node] = {}
+    for member in members:
+        last = last_set(tree, binding, at, member)
+        operator, value = (last.part(field) if last is not None else None for field in ("operator", "right"))
+        if last is None or (last.assignment is not None and not last.member):
+            return None
+        if operator is not None and operator.type != "=":
+            return None
+        found |= {member: value} if value is not None else {}
+    return found
 
 
 def assigned(
@@ -48,15 +94,14 @@ def assigned(
         return None
     if found.assignment is None:
         return initial(binding)
-    operator = found.assignment.child_by_field_name("operator")
-    value = traced(found.assignment.child_by_field_name("right"))
+    operator, value = found.part("operator"), traced(found.part("right"))
     if operator is None or value is None or operator.type == "=":
         return value
-    before = traced(found.assignment.child_by_field_name("left"))
+    before = traced(found.part("left"))
     return combine(operator.type.removesuffix("="), before, value) if before is not None else None
 
 
-def _last_set(tree: SourceTree, binding: Binding, at: int) -> LastSet | None:
+def _last_set(tree: SourceTree, binding: Binding, at: int, member: str) -> LastSet | None:
     node: Node | None = tree.root.descendant_for_byte_range(at, at)
     steps, body = 0, tree.masked.code[binding.scope_start : binding.end]
     if b"goto" in body:
@@ -68,9 +113,11 @@ def _last_set(tree: SourceTree, binding: Binding, at: int) -> LastSet | None:
             if _declares(before, binding):
                 return LastSet(None)
             set_here = _assignment(tree, before, binding.name)
-            if set_here is not None:
+            if set_here is not None and _member(tree, set_here) in ("", member):
                 return LastSet(set_here)
-            if steps > _FURTHEST or changes(tree, tree.code_of(before), binding.name):
+            # where another member is set, only the value counts
+            rest = set_here.child_by_field_name("right") if set_here is not None and member else before
+            if steps > _FURTHEST or (rest is not None and changes(tree, tree.code_of(rest), binding.name)):
                 return None
             before = before.prev_named_sibling
         if _may_change_on_the_way(tree, node, binding.name):
@@ -84,15 +131,25 @@ def _declares(statement: Node, binding: Binding) -> bool:
 
 
 def _assignment(tree: SourceTree, statement: Node, name: str) -> Node | None:
-    """The assignment that a statement is, where it sets all of the variable by a value that changes nothing."""
+    """The assignment that a statement is, where it sets all of the variable, or a member, by a value that changes
+    nothing."""
     if statement.type != "expression_statement" or not statement.named_children:
         return None
     inner = statement.named_children[0]
     left, right = inner.child_by_field_name("left"), inner.child_by_field_name("right")
     if inner.type != "assignment_expression" or left is None or right is None:
         return None
-    plain = left.type == "identifier" and tree.code_of(left) == name
+    operator = left.child_by_field_name("operator") if left.type == "field_expression" else None
+    of = left.child_by_field_name("argument") if operator is not None and operator.type == "." else left
+    plain = of is not None and of.type == "identifier" and tree.code_of(of) == name
     return inner if plain and not changes(tree, tree.code_of(right), name) else None
+
+
+def _member(tree: SourceTree, assignment: Node) -> str:
+    """The member that is assigned, "" for all of a variable."""
+    left = assignment.child_by_field_name("left")
+    field = left.child_by_field_name("field") if left is not None else None
+    return tree.code_of(field) if field is not None else ""
 
 
 def _may_change_on_the_way(tree: SourceTree, node: Node, name: str) -> bool:

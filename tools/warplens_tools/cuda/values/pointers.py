@@ -131,8 +131,7 @@ class PointerReader:
             return None
         if found.assignment is None:
             return self._first_offset(binding)
-        left, right = (found.assignment.child_by_field_name(side) for side in ("left", "right"))
-        operator = found.assignment.child_by_field_name("operator")
+        left, operator, right = (found.part(field) for field in ("left", "operator", "right"))
         if left is None or operator is None or operator.type not in ("+=", "-="):
             return None
         before, step = self._offset(left, binding), self.reader.traced(right)

@@ -306,6 +306,16 @@ def shares_memory(view: View) -> bool:
     return has_barrier(view) or any(a.space == "shared" for a in view.kernel.arrays)
 
 
+def require_apart(view: View) -> None:
+    """Refuse where `shares_memory` holds.
+
+    Raises:
+        Refused: the threads of a block work together.
+    """
+    if shares_memory(view):
+        raise Refused("the threads of a block work together already")
+
+
 def squeezed(text: str) -> str:
     """Text without white space."""
     return "".join(text.split())
