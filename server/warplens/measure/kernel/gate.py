@@ -138,7 +138,7 @@ def _on_own_alone(
 ) -> str:
     """How a gain is not there on other inputs than the program's, in the cache state in which it is claimed; "" where
     half of it is, within the noise, or where they leave both less to do: much of a short launch no kernel can save."""
-    claimed = {t.cache: t for t in timings if change(t, settings) == "faster"}
+    claimed: dict[str, Timing] = {t.cache: t for t in timings if change(t, settings) == "faster"}
     for record in timed:
         own = claimed.get(_VARIED.get(record.cache, ""))
         if own is None:
