@@ -49,6 +49,11 @@ def test_other_powers_stay(power: str) -> None:
     assert rewritten("constant-power", kernel(power))[0].refused
 
 
+def test_a_power_of_the_files_own_stays() -> None:
+    own = "__device__ float powf(int x, float e) { return x + e; }\n"
+    assert rewritten("constant-power", own + kernel("powf(x, 2)"))[0].refused
+
+
 def test_powers_are_what_they_were() -> None:
     body = kernel(
         "powf(x, 3) + powf(fabsf_(x), 1.5f) + powf(x, -2)", before="    x = x * x + 1.0f;\n"

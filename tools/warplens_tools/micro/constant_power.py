@@ -37,6 +37,7 @@ from warplens_tools.finding import Finding, count
 from warplens_tools.machine.gain import removal_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import judge_by_arithmetic
+from warplens_tools.rewrite.constant_power import REWRITE
 from warplens_tools.sass.pipes import pipe_of
 
 #: Instructions on a line from which the function was called, and the largest exponent that products are better for.
@@ -88,6 +89,7 @@ class ConstantPower(MicroTool):
                     ),
                 ),
                 gain=gain,
+                fixes=self.fixes_of(REWRITE, lines=(line,)),
             )
 
     def _arithmetic(self, line: int) -> list[int]:

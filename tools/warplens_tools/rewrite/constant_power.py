@@ -36,6 +36,7 @@ from fractions import Fraction
 
 from tree_sitter import Node
 
+from warplens_tools.cuda.facts.own_names import is_own
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.arithmetic_types import TypeReader
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
@@ -56,6 +57,8 @@ def _apply(view: View, target: Target) -> RewriteResult:
     for name, call in calls(view.body, view):
         is_wanted = not target.lines or view.span(call).line in target.lines
         if name not in _POWERS or not is_wanted or call.start_byte < last or not view.is_plain_enough(call):
+            continue
+        if is_own(view.expanded, name.rsplit(":", 1)[-1], call):
             continue
         written = _product(view, types, call)
         if written:
@@ -115,7 +118,7 @@ REWRITE = Rewrite(
     slug="constant-power",
     title="Products and roots instead of a power",
     apply=refusing(_apply),
-    answers=("sfu-bound", "double-in-float-kernel"),
+    answers=("constant-power", "sfu-bound", "double-in-float-kernel"),
     useless_at="dram",
     chance=0.5,
     gain=1.2,

@@ -10,8 +10,8 @@ from typing import Literal
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.facts.own_names import is_own
 from warplens_tools.cuda.model import Kernel
-from warplens_tools.cuda.syntax.callees import functions_named
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.arithmetic_types import Arithmetic, TypeReader, wider
 from warplens_tools.cuda.values.form_reader import FormReader
@@ -55,7 +55,7 @@ def _base_power(expanded: KernelTree, types: TypeReader, call: Node) -> BasePowe
     function, listed = call.child_by_field_name("function"), call.child_by_field_name("arguments")
     callee = _CALLEE.fullmatch(tree.code_of(function)) if function is not None else None
     given = [n for n in listed.named_children if n.type != "comment"] if listed is not None else []
-    if callee is None or len(given) != 2 or _is_own(expanded, callee[1], call):
+    if callee is None or len(given) != 2 or is_own(expanded, callee[1], call):
         return None
     base, exponent = given
     number = _number(expanded, base)
@@ -66,16 +66,9 @@ def _base_power(expanded: KernelTree, types: TypeReader, call: Node) -> BasePowe
     if computed is None:
         return None
     name = f"exp{number}" + ("f" if computed == "float" else "")
-    if _is_own(expanded, name, call):
+    if is_own(expanded, name, call):
         return None
     return BasePower(call, base, exponent, name, computed == "double" and kind != "double")
-
-
-def _is_own(expanded: KernelTree, name: str, call: Node) -> bool:
-    """Whether the file has a function, a variable (as of a lambda) or a macro of that name."""
-    file, scopes = expanded.tree.file, expanded.constants.scopes()
-    visible = scopes.visible(name, call.start_byte)
-    return bool(functions_named(file, name) or visible) or file.macros.get(name) is not None
 
 
 def _number(expanded: KernelTree, base: Node) -> str:
