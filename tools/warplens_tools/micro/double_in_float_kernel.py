@@ -57,8 +57,6 @@ from warplens_tools.micro.common.judges import (
     judge_by_room,
 )
 from warplens_tools.rewrite.float_literals import REWRITE
-from warplens_tools.sass.blocks import body_of
-from warplens_tools.sass.flow import Flow
 
 #: SASS opcodes of double arithmetic and the float opcodes that would do the same work.
 _FLOAT_OPCODES = {"DADD": "FADD", "DMUL": "FMUL", "DFMA": "FFMA", "DSETP": "FSETP", "DMNMX": "FMNMX"}
@@ -149,11 +147,10 @@ class DoubleInFloatKernel(MicroTool):
         looped = f", {in_loop} of them in loops" if in_loop else ""
         detail = f": {len(doubles)} double instructions{looped}"
         found = self._finding(uses, self.hottest_place(doubles), seen, "high", detail)
-        weight = with_routines(self.sass.instructions, self.sass.flow, self.sass.weights)
         floor = self.view.traffic.cycles()
         waits = self.view.waiting.floors(lambda _, x: _as_float(x))
-        gain = replacement_gain(self.sass, weight, lambda _, x: _as_float(x), floor, waits)
-        busiest = max(self.sass.cycles_at(weight).values())
+        gain = replacement_gain(self.sass, self.sass.weights, lambda _, x: _as_float(x), floor, waits)
+        busiest = max(self.sass.cycles.values())
         hidden = gain.estimate < self.worth and max(floor.values(), default=0.0) >= busiest
         severity = "information" if hidden else found.severity
         return msgspec.structs.replace(found, gain=gain, severity=severity)
@@ -220,34 +217,3 @@ def _as_float(instruction: Instruction) -> Instruction | None:
     if is_double(instruction) and instruction.opcode == "F2F":
         return None
     return instruction
-
-
-def with_routines(instructions: Sequence[Instruction], flow: Flow, weights: Sequence[float]) -> list[float]:
-    """The weights, with those of routines as often as they are called.
-
-    A call that a branch of the same loop passes over is the way out for rare operands, and does not count; where it is
-    one of two sides it counts as half of the times.
-    """
-    found = list(weights)
-    for i, x in enumerate(instructions):
-        if x.opcode == "CALL" and x.target is not None:
-            share = _share(instructions, flow, i)
-            for k in body_of(instructions, x.target) if share else ():
-                found[k] += share * weights[i]
-    return found
-
-
-def _share(instructions: Sequence[Instruction], flow: Flow, call: int) -> float:
-    at = instructions[call].address
-    passed = any(
-        x.opcode == "BRA" and x.target is not None and x.target > at and flow.depths[j] == flow.depths[call]
-        for j, x in enumerate(instructions[:call])
-    )
-    after = instructions[call + 1] if call + 1 < len(instructions) else None
-    is_side = (
-        after is not None
-        and after.opcode == "BRA"
-        and not after.predicate
-        and (after.target or 0) > after.address
-    )
-    return 1.0 if not passed else 0.5 if is_side else 0.0

@@ -15,6 +15,7 @@ from warplens_tools.sass.by_data import skipped_by_data
 from warplens_tools.sass.flow import Flow, Loop, analyse
 from warplens_tools.sass.pipes import access_bytes, is_load, pipe_of, space_of
 from warplens_tools.sass.registers import registers_of
+from warplens_tools.sass.routines import RARE_WEIGHT, with_routines
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.sass.varying import lane_dependent
 from warplens_tools.sass.warps import Block
@@ -22,8 +23,6 @@ from warplens_tools.sass.warps import Block
 #: Executions assumed per nesting level where trip counts are unknown. Only ratios between instructions
 #: of one kernel are formed from it: deep loops must dominate, and no figure shown to a user rests on it.
 TRIPS_PER_LEVEL = 32.0
-#: Executions of the compiler's own slow paths: so few that nothing is blamed on them, and not none, as they are there.
-RARE_WEIGHT = 1.0 / 1024.0
 
 
 class Sass:
@@ -49,8 +48,9 @@ class Sass:
 
     @cached_property
     def weights(self) -> tuple[float, ...]:
-        """Relative executions: `TRIPS_PER_LEVEL` to the power of the depth; the compiler's slow paths hardly any."""
-        return weights(self.flow)
+        """Relative executions: `TRIPS_PER_LEVEL` to the power of the depth; routines as often as they are called, and
+        the compiler's slow paths hardly any."""
+        return with_routines(self.instructions, self.flow, weights(self.flow))
 
     @cached_property
     def lines(self) -> tuple[int | None, ...]:
