@@ -83,20 +83,25 @@ def blocks_of(body: str, files: Mapping[str, str]) -> list[Block]:
     return found
 
 
-def loops_of(blocks: Sequence[Block]) -> list[tuple[int, int, int]]:
-    """The branches back to a block that every way there leads through: the branching block, the head, and the number of
-    instructions from head to branch."""
-    if len(blocks) > _MOST_BLOCKS:
-        return []
+def after_each(blocks: Sequence[Block]) -> list[list[int]]:
+    """By block, the numbers of those that may follow it."""
     place = {label: number for number, block in enumerate(blocks) for label in block.labels}
-    after = [
+    return [
         [
             *(place[t] for t in block.targets if t in place),
             *([n + 1] if block.falls and n + 1 < len(blocks) else []),
         ]
         for n, block in enumerate(blocks)
     ]
-    dominated = _dominators(after)
+
+
+def loops_of(blocks: Sequence[Block]) -> list[tuple[int, int, int]]:
+    """The branches back to a block that every way there leads through: the branching block, the head, and the number of
+    instructions from head to branch."""
+    if len(blocks) > _MOST_BLOCKS:
+        return []
+    place = {label: number for number, block in enumerate(blocks) for label in block.labels}
+    dominated = _dominators(after_each(blocks))
     found = []
     for number, block in enumerate(blocks):
         for head in dict.fromkeys(place[t] for t in block.targets if t in place):

@@ -69,6 +69,13 @@ def kernels_of(ptx: str) -> Iterator[tuple[str, Flow]]:
         yield head[1], _flow(text, head)
 
 
+def bodies_of(ptx: str) -> Iterator[tuple[str, str]]:
+    """The text of each kernel of a unit without comments, by the name that it has whatever the unit."""
+    text = COMMENT.sub(" ", ptx)
+    for head in _ENTRY.finditer(text):
+        yield unit_free_name(head[1]), text[head.end() : _closing(text, head.end())]
+
+
 def flow_of(ptx: str, kernel: str) -> Flow | None:
     """Of one kernel, by its mangled name; None where the PTX does not have it."""
     text = COMMENT.sub(" ", ptx)

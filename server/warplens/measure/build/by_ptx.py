@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from warplens.measure.build.unit import Unit
 from warplens_tools.toolchain.ptx_between import unseen
+from warplens_tools.toolchain.ptx_drawn import undrawn
+from warplens_tools.toolchain.ptx_ends import gives_up
 from warplens_tools.toolchain.ptx_exact import less_exact
 from warplens_tools.toolchain.ptx_lanes import narrower_lanes
 from warplens_tools.toolchain.ptx_rounds import rounds_unseen
+from warplens_tools.toolchain.ptx_short import shortened
 from warplens_tools.toolchain.ptx_sums import coarser
 from warplens_tools.toolchain.ptx_widths import narrowed
 
@@ -25,8 +28,14 @@ def why_not_by_ptx(baseline: Unit, unit: Unit, judged: str, *, wide: bool, lower
         return f"{why}: larger arrays or numbers than this program's may overflow it"
     if why := narrower_lanes(baseline.lanes, unit.lanes):
         return f"{why}: larger numbers than this program's may overflow it"
+    if why := shortened(baseline.short, unit.short):
+        return f"{why}: larger numbers than this program's may not fit"
     if why := unseen(baseline.between, unit.between):
         return why
+    if why := undrawn(baseline.drawn, baseline.ends, unit.drawn, unit.ends):
+        return why
+    if why := gives_up(baseline.ends, unit.ends):
+        return f"{why}: other data may need more of them"
     if lower:
         return ""
     if why := coarser(baseline.sums, unit.sums):

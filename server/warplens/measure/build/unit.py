@@ -18,9 +18,12 @@ from warplens_tools.lazily import cached_property
 from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.ptx_asm import escapes
 from warplens_tools.toolchain.ptx_between import Between, between_in
+from warplens_tools.toolchain.ptx_drawn import drawn_in
+from warplens_tools.toolchain.ptx_ends import Ends, ends_in
 from warplens_tools.toolchain.ptx_exact import Exact, exact_in
 from warplens_tools.toolchain.ptx_lanes import Lanes, lanes_in
 from warplens_tools.toolchain.ptx_rounds import Rounds, rounds_in
+from warplens_tools.toolchain.ptx_short import Short, short_in
 from warplens_tools.toolchain.ptx_state import reads_new_state
 from warplens_tools.toolchain.ptx_sums import sums_in
 from warplens_tools.toolchain.ptx_widths import Widths, widths_in
@@ -79,6 +82,21 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def between(self) -> dict[str, Between]:
         """What blocks of its kernels do in one place, kept as the widths are."""
         return between_in(self.ptx)
+
+    @cached_property
+    def short(self) -> dict[str, Short]:
+        """In how many bits its kernels carry whole numbers, kept as the widths are."""
+        return short_in(self.ptx)
+
+    @cached_property
+    def ends(self) -> dict[str, Ends]:
+        """What its kernels' loops end by, kept as the widths are."""
+        return ends_in(self.ptx)
+
+    @cached_property
+    def drawn(self) -> frozenset[str]:
+        """The kernels whose blocks draw their places, kept as the widths are."""
+        return drawn_in(self.ptx)
 
 
 def why_more(unit: Unit, baseline: Unit, source: str, toolchain: Toolchain) -> str:

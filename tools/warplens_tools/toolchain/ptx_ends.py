@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the loops of a kernel end by, by its PTX: data alone, or a number of rounds that stands in the code.
+
+A search that goes on until it has found something, or an empty place, takes as many rounds as its data ask for. With a
+fixed number of them it gives up early on others. A loop that halves what is left needs no more than there are bits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from warplens_tools.toolchain.ptx_blocks import Block, after_each, blocks_of, loops_of
+from warplens_tools.toolchain.ptx_flow import bodies_of
+
+_INSTRUCTION = re.compile(r"^\s*(@!?%p\d+\s+)?([a-z][\w.]*(?:::[\w.]+)*)\s+([^;]*);")
+_REGISTER = re.compile(r"%(?:rd|rs|r|p|f|fd|h)\d+\b")
+_NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+)U?\Z")
+#: What hands a counter on, what it counts by, and what a condition is made of.
+_HANDS_ON = ("mov.", "cvt.")
+_COUNTS = ("add.", "sub.")
+_JOINS = ("and.", "or.", "xor.", "not.", "mov.pred", "selp.")
+_HALVES = ("shr.", "div.")
+#: What waits for another block looks at memory that may change.
+_LOOKS = re.compile(r"ld\.(?:volatile|acquire|relaxed|mmio)\b")
+
+
+class Instruction(msgspec.Struct, frozen=True):
+    """One instruction of a block: what it makes, and what of."""
+
+    name: str
+    to: tuple[str, ...]
+    operands: tuple[str, ...]
+
+
+class Loop(msgspec.Struct, frozen=True):
+    """One loop: its blocks by number, and what it ends by."""
+
+    blocks: frozenset[int]
+    #: A counter that is compared with what does not change in it; one that begins, counts and ends by constants; what
+    #: neither counts nor stays.
+    counted: bool
+    fixed: bool
+    by_data: bool
+    #: It halves something from round to round.
+    halves: bool
+    #: It looks at memory that others may change.
+    looks: bool
+
+
+class Ends(msgspec.Struct, frozen=True):
+    """Of one kernel: how many loops data alone end, and how many in none of these go a fixed number of rounds and halve
+    nothing; whether one of the first halves something, and whether one looks at what others may write."""
+
+    by_data: int = 0
+    fixed: int = 0
+    halves: bool = False
+    waits: bool = False
+
+
+def ends_in(ptx: str) -> dict[str, Ends]:
+    """Of each kernel of a unit, by the name that it has whatever the unit."""
+    return {name: _ends(loops_in(body)) for name, body in bodies_of(ptx)}
+
+
+def gives_up(baseline: Mapping[str, Ends], candidate: Mapping[str, Ends]) -> str:
+    """Why an edit may leave a loop too early that the kernel's data alone end; "" if nothing is known to say so."""
+    for name, new in candidate.items():
+        known = baseline.get(name, Ends())
+        if new.by_data < known.by_data and new.fixed > known.fixed and not known.halves:
+            return "the edit ends after a fixed number of rounds a loop that the kernel's data alone end"
+    return ""
+
+
+def _ends(loops: Sequence[Loop]) -> Ends:
+    open_ended = [loop for loop in loops if loop.by_data and not loop.counted]
+    tried = [loop for loop in loops if loop.fixed and not loop.halves]
+    return Ends(
+        len(open_ended),
+        sum(not any(one.blocks < other.blocks for other in open_ended) for one in tried),
+        any(loop.halves for loop in open_ended),
+        any(loop.looks for loop in open_ended),
+    )
+
+
+def loops_in(body: str) -> list[Loop]:
+    """The loops of one kernel's body."""
+    blocks = blocks_of(body, {})
+    branches = loops_of(blocks)
+    if not branches:
+        return []
+    lines = body.split("\n")
+    code = [[*_read(block, lines)] for block in blocks]
+    after = after_each(blocks)
+    before: list[list[int]] = [[] for _ in blocks]
+    for number, targets in enumerate(after):
+        for target in targets:
+            before[target].append(number)
+    found: dict[int, set[int]] = {}
+    for branch, head, _ in branches:
+        found.setdefault(head, {head}).update(_around(branch, head, before))
+    made = _made(code)
+    return [_Reading(code, made, inside).loop(after) for inside in found.values()]
+
+
+def _read(block: Block, lines: Sequence[str]) -> Iterator[Instruction]:
+    for number, _ in block.instructions:
+        if (found := _INSTRUCTION.match(lines[number])) is None:
+            continue
+        name, parts = found[2], _parts(found[3])
+        if name.startswith("bra"):
+            yield Instruction("bra", (), tuple(_REGISTER.findall(found[1] or "")))
+        elif name.startswith(("st.", "red.", "bar", "ret", "exit", "membar", "fence")) or not parts:
+            yield Instruction(name, (), tuple(parts))
+        else:
+            yield Instruction(name, tuple(_REGISTER.findall(parts[0])), tuple(parts[1:]))
+
+
+def _parts(operands: str) -> list[str]:
+    return [part.strip() for part in re.split(r",(?![^{\[]*[}\]])", operands) if part.strip()]
+
+
+def _around(branch: int, head: int, before: Sequence[Sequence[int]]) -> set[int]:
+    inside, left = {head, branch}, [branch] if branch != head else []
+    while left:
+        more = set(before[left.pop()]) - inside
+        inside |= more
+        left += more
+    return inside
+
+
+_Made = dict[str, list[tuple[int, Instruction]]]
+
+
+def _made(code: Sequence[Sequence[Instruction]]) -> _Made:
+    found: _Made = {}
+    for number, block in enumerate(code):
+        for one in block:
+            for register in one.to:
+                found.setdefault(register, []).append((number, one))
+    return found
+
+
+class _Reading:
+    """One loop, as its conditions are read."""
+
+    def __init__(self, code: Sequence[Sequence[Instruction]], made: _Made, inside: set[int]) -> None:
+        self._code, self._made, self._inside = code, made, inside
+
+    def loop(self, after: Sequence[Sequence[int]]) -> Loop:
+        """What it ends by."""
+        compared = [
+            one
+            for number in self._inside
+            if not self._inside.issuperset(after[number])
+            for one in self._compared(self._code[number])
+        ]
+        counted = [one for one in compared if self._counts_in(one)]
+        here = [one for number in self._inside for one in self._code[number]]
+        return Loop(
+            frozenset(self._inside),
+            counted=bool(counted),
+            fixed=any(self._fixed(one) for one in counted),
+            by_data=any(self._by_data(one) for one in compared if one not in counted),
+            halves=any(one.name.startswith(_HALVES) and self._goes_round(one) for one in here),
+            looks=any(_LOOKS.match(one.name) for one in here),
+        )
+
+    def _compared(self, block: Sequence[Instruction]) -> Iterator[Instruction]:
+        """The comparisons that decide where a block leads."""
+        left = [register for one in block[-1:] if one.name == "bra" for register in one.operands]
+        seen = set(left)
+        while left:
+            for number, one in self._made.get(left.pop(), ()):
+                if number not in self._inside:
+                    continue
+                # a flag that is set by the way that was taken is compared where that way was chosen
+                if one.name.startswith("setp") or (
+                    one.name == "mov.pred" and all(map(_is_number, one.operands))
+                ):
+                    yield one
+                if one.name.startswith(("setp", *_JOINS)):
+                    more = set(_registers(one)) - seen
+                    seen |= more
+                    left += more
+
+    def _within(self, register: str) -> list[Instruction]:
+        return [one for number, one in self._made.get(register, ()) if number in self._inside]
+
+    def _counts_in(self, one: Instruction) -> bool:
+        """Whether a counter is compared with what stays."""
+        sides = [self._counter(side) for side in one.operands[:2]]
+        return any(
+            side is not None and not self._within(other)
+            for side, other in zip(sides, reversed(one.operands[:2]), strict=True)
+        )
+
+    def _counter(self, register: str) -> tuple[set[str], set[str]] | None:
+        """The registers that a counter goes round in, and what is added; None for what is no counter, or goes up and
+        down."""
+        seen, left, by = {register}, [register], set[str]()
+        while left:
+            current = left.pop()
+            for one in self._within(current):
+                if not one.name.startswith((*_HANDS_ON, *_COUNTS)):
+                    return None
+                moved = [side for side in _registers(one) if self._within(side)]
+                if len(moved) > 1:
+                    return None
+                if one.name.startswith(_COUNTS):
+                    by |= {
+                        ("-" if one.name.startswith("sub") else "") + o
+                        for o in one.operands
+                        if o not in moved
+                    }
+                left += set(moved) - seen
+                seen |= set(moved)
+        signs = {side.startswith("-") and not side.startswith("--") for side in by}
+        return (seen, by) if by and len(signs) == 1 and self._rounds(register, seen) else None
+
+    def _rounds(self, register: str, seen: set[str]) -> bool:
+        return any(
+            one in seen for start in seen for made in self._within(start) for one in _registers(made)
+        ) and bool(self._within(register))
+
+    def _fixed(self, one: Instruction) -> bool:
+        """Whether a counter begins, counts and ends by constants."""
+        for side, other in zip(one.operands[:2], reversed(one.operands[:2]), strict=True):
+            counter = self._counter(side)
+            if counter is None:
+                continue
+            begins = {
+                operand
+                for register in counter[0]
+                for number, made in self._made.get(register, ())
+                if number not in self._inside
+                for operand in (made.operands if made.name.startswith("mov") else ("?",))
+            }
+            if all(_is_number(value.lstrip("-")) for value in counter[1]) and all(
+                self._is_constant(value) for value in (*begins, other)
+            ):
+                return bool(begins)
+        return False
+
+    def _is_constant(self, value: str) -> bool:
+        made = self._made.get(value, ())
+        return _is_number(value) or (
+            bool(made)
+            and all(one.name.startswith("mov") and all(map(_is_number, one.operands)) for _, one in made)
+        )
+
+    def _by_data(self, one: Instruction) -> bool:
+        """Whether a comparison looks at what changes in the loop and is no counter."""
+        return one.name == "mov.pred" or any(
+            self._within(side) and self._counter(side) is None for side in one.operands[:2]
+        )
+
+    def _goes_round(self, start: Instruction) -> bool:
+        """Whether what an instruction makes comes back to it."""
+        seen, left = set[str](), list(_registers(start))
+        while left:
+            register = left.pop()
+            if register in start.to:
+                return True
+            more = {side for one in self._within(register) for side in _registers(one)} - seen
+            seen |= more
+            left += more
+        return False
+
+
+def _registers(one: Instruction) -> list[str]:
+    return [register for operand in one.operands for register in _REGISTER.findall(operand)]
+
+
+def _is_number(value: str) -> bool:
+    return _NUMBER.match(value) is not None

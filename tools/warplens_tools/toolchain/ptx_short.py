@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole numbers carried in fewer bits than they have, by PTX: what was loaded in 32 or 64 bits and is kept, or
+compared, in fewer; and integers that are summed as floats, which are exact to 2^24 alone (doubles to 2^53).
+
+The numbers that a program has may all fit. Where the kernel itself takes fewer bits of what lies behind a pointer, or
+loads it in smaller pieces, parts of a word are meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from warplens_tools.toolchain.ptx_flow import Flow, Step, bodies_of, kernels_of
+from warplens_tools.toolchain.symbols import unit_free_name
+
+#: A load of one integer, and one of several at once too.
+_LOAD = re.compile(r"ld(?:\.(?!v[248]\b)\w+(?:::\w+)*)*\.[usb](32|64)\Z")
+_LOADED = re.compile(r"ld(?:\.\w+(?:::\w+)*)*\.[usb](32|64)\Z")
+_FLOAT = re.compile(r"\.f(?:32|64)\Z")
+_STORE = re.compile(r"\bst(?:\.\w+)*\.[usb](8|16|32|64)\s+\[[^\]]*\]\s*,\s*([^;]+);")
+_COMPARE = re.compile(r"\bsetp(?:\.\w+)*\.[usb](16|32|64)\s+%p\d+(?:\|%p\d+)?\s*,([^;]+);")
+_REGISTER = re.compile(r"%(?:rd|rs|r)\d+")
+_HANDS_ON = ("mov.", "selp.", "cvt.")
+_CUT = re.compile(r"cvt\.[us](8|16|32)\.[us](?:16|32|64)\Z")
+_MASK = re.compile(r"and\.b(?:16|32|64)\Z")
+_MASKS = {"#255": 8, "#65535": 16, "#4294967295": 32}
+_TO_INTEGER = re.compile(r"\bcvt(?:\.\w+)*\.[us](8|16|32|64)\.f(16|32|64)\s+%\w+\s*,\s*(%\w+)\s*;")
+_ADDED = re.compile(r"\b(add|sub|fma)(?:\.\w+)*\.f(16|32|64)(?:x2)?\s+(%\w+)\s*,([^;]*);")
+_MATRIX = re.compile(r"\b(?:mma|wmma\.mma|wgmma)\.[^;]*?\.f(?:16|32)\b[^;]*?\{([^}]*)\}")
+_MOVED = re.compile(r"\b(?:mov|selp|cvt\.f64\.f32|cvt\.rn\.f32\.f64)(?:\.[fb]\d+)?\s+(%\w+)\s*,([^;]*);")
+
+
+class Short(msgspec.Struct, frozen=True):
+    """Of one kernel, pointers among its parameters by number."""
+
+    #: Behind which integers are loaded, each of 32 bits or more by itself; floats may lie beside them.
+    whole: frozenset[str] = frozenset()
+    #: Behind which lies what is kept, or compared, in fewer bits than it was loaded in.
+    cut: frozenset[str] = frozenset()
+    #: Whether it adds floats up, and whether such a sum becomes an integer that may be too large for it.
+    sums: bool = False
+    rounded_sums: bool = False
+
+
+def short_in(ptx: str) -> dict[str, Short]:
+    """Of each kernel of a unit, by the name that it has whatever the unit."""
+    bodies = dict(bodies_of(ptx))
+    named = ((unit_free_name(mangled), flow) for mangled, flow in kernels_of(ptx))
+    return {name: _Numbers(flow, bodies[name]).short() for name, flow in named}
+
+
+def shortened(baseline: Mapping[str, Short], candidate: Mapping[str, Short]) -> str:
+    """What a candidate carries in fewer bits than the baseline does; "" if nothing is known to be."""
+    for name, new in candidate.items():
+        known = baseline.get(name)
+        if known is None:
+            continue
+        for what in sorted((new.cut - known.cut) & known.whole, key=int):
+            where = f"fewer bits than the whole numbers behind parameter {int(what) + 1} have"
+            return f"the edit keeps or compares {where}, the kernel all of them"
+        if new.rounded_sums and not known.sums:
+            return "the edit adds up as floats what the kernel adds up as whole numbers"
+    return ""
+
+
+class _Numbers:
+    """What one kernel does to integers that it loads."""
+
+    def __init__(self, flow: Flow, body: str) -> None:
+        self._flow, self._body = flow, body
+
+    def short(self) -> Short:
+        """All of it."""
+        sums = _float_sums(self._body)
+        rounded = (
+            register in sums and not (of == "64" and to != "64")
+            for to, of, register in _TO_INTEGER.findall(self._body)
+        )
+        return Short(self._whole(), frozenset(self._cut()), bool(sums), any(rounded))
+
+    def _whole(self) -> frozenset[str]:
+        single, others = set[str](), set[str]()
+        for name, place in self._flow.accessed:
+            if name.startswith("ld.") and not _FLOAT.search(name):
+                (single if _LOAD.match(name) else others).update(self._flow.bases(place))
+        return frozenset(single - others)
+
+    def _cut(self) -> Iterator[str]:
+        """The pointers whose numbers are stored, or compared, in fewer bits."""
+        held = self._handed_on({})
+        for bits, operands in self._uses():
+            for register in _REGISTER.findall(operands):
+                for base, (was, least) in held.get(register, {}).items():
+                    if min(least, bits) < was:
+                        yield base
+
+    def _uses(self) -> Iterator[tuple[int, str]]:
+        for bits, operands in _STORE.findall(self._body):
+            yield int(bits), operands
+        for _, operands in _COMPARE.findall(self._body):
+            yield 64, operands
+
+    def _handed_on(
+        self, held: dict[str, dict[str, tuple[int, int]]]
+    ) -> dict[str, dict[str, tuple[int, int]]]:
+        """By register the pointers that it comes from as it was loaded, by how many bits that had and how many are left
+        on the way that leaves the fewest."""
+        changed = True
+        while changed:
+            changed = False
+            for register, steps in self._flow.steps.items():
+                now = held.setdefault(register, {})
+                for base, (was, least) in [p for s in steps for p in self._comes(s, held)]:
+                    known = now.get(base)
+                    if known is None or least < known[1]:
+                        now[base], changed = (was, least), True
+        return held
+
+    def _comes(
+        self, step: Step, held: Mapping[str, Mapping[str, tuple[int, int]]]
+    ) -> Iterator[tuple[str, tuple[int, int]]]:
+        load = _LOADED.match(step.name)
+        if step.place and load is not None:
+            bits = int(load[1])
+            yield from ((base, (bits, bits)) for base in self._flow.bases(step.place))
+        left = 64
+        if _MASK.match(step.name):
+            left = min((_MASKS.get(source, 64) for source in step.sources), default=64)
+        if left < 64 or step.name.startswith(_HANDS_ON):
+            cut = _CUT.match(step.name)
+            left = min(left, int(cut[1]) if cut else 64)
+            for source in step.sources:
+                for base, (was, least) in held.get(source, {}).items():
+                    yield base, (was, min(least, left))
+
+
+def _float_sums(body: str) -> set[str]:
+    """The registers that hold sums of three terms and more, matrices' among them, or what these were handed to."""
+    additions = [(found[3], found[1], found[4]) for found in _ADDED.finditer(body)]
+    made = {to for to, _, _ in additions}
+    moves = [(to, set(re.findall(r"%\w+", of))) for to, of in _MOVED.findall(body)]
+    handed = _reached(made, moves)
+    sums = {
+        to
+        for to, name, operands in additions
+        if handed & set(re.findall(r"%\w+", operands.split(",", 2)[-1] if name == "fma" else operands))
+    }
+    sums |= {register for found in _MATRIX.findall(body) for register in re.findall(r"%\w+", found)}
+    return _reached(sums, moves)
+
+
+def _reached(registers: set[str], moves: list[tuple[str, set[str]]]) -> set[str]:
+    found = set(registers)
+    while more := {to for to, sources in moves if to not in found and sources & found}:
+        found |= more
+    return found
