@@ -9,11 +9,13 @@ from warplens_tools.toolchain.ptx_asks import asked
 from warplens_tools.toolchain.ptx_vectors import accesses_of, axes_of
 from warplens_tools.toolchain.symbols import unit_free_name
 from warplens_tools.tunable.left_open import open_axes, placed
+from warplens_tools.tunable.left_out import why_left_out
 from warplens_tools.tunable.source import File
 
 
 def why_not_general(before: File, after: File, baseline: Unit, unit: Unit) -> str:
-    """What of an edited unit holds for one plane, or for aligned places alone, in words; "" if nothing is known to."""
+    """What of an edited unit holds for one plane, for aligned places or for constants alone, in words; "" if nothing is
+    known to."""
     was = {unit_free_name(kernel.mangled): kernel for kernel in baseline.evidence.kernels}
     for kernel in unit.evidence.kernels:
         known = was.get(unit_free_name(kernel.mangled))
@@ -25,7 +27,7 @@ def why_not_general(before: File, after: File, baseline: Unit, unit: Unit) -> st
             return why
         if why := _aligned(before, baseline, unit, (known, kernel)):
             return why
-    return ""
+    return why_left_out(before, after)
 
 
 def _planes(
