@@ -10,7 +10,7 @@ import pytest
 from warplens_tools.process.run import run
 from warplens_tools.toolchain.locate import resolve_toolchain
 from warplens_tools.toolchain.ptx_drawn import drawn_in, undrawn
-from warplens_tools.toolchain.ptx_ends import ends_in, gives_up
+from warplens_tools.toolchain.ptx_ends import ends_in, gives_up, holds_less
 from warplens_tools.toolchain.ptx_short import short_in, shortened
 
 pytestmark = pytest.mark.compiler
@@ -89,6 +89,27 @@ __global__ void halved(const int* sorted, const int* keys, int* out, int n) {
         if (sorted[middle] < keys[threadIdx.x]) low = middle + 1; else high = middle;
     }
     out[threadIdx.x] = low;
+}
+"""
+STACKED = """
+__global__ void stacked(const int2* nodes, int* out) {
+    int stack[DEPTH], top = 0, many = 0;
+    stack[top++] = threadIdx.x;
+    while (top > 0) {
+        const int2 node = nodes[stack[--top]];
+        if (node.x < 0) { many++; continue; }
+        stack[top++] = node.x;
+        stack[top++] = node.y;
+    }
+    out[threadIdx.x] = many;
+}
+"""
+TABLED = """
+__global__ void tabled(const int* in, int* out, int n) {
+    int table[DEPTH];
+    for (int i = 0; i < DEPTH; i++) table[i] = in[i];
+    for (int i = 0; i < n; i++) table[in[i] & DEPTH - 1]++;
+    for (int i = 0; i < DEPTH; i++) out[i] = table[i];
 }
 """
 DRAWN = """
@@ -174,3 +195,10 @@ def test_a_block_that_waits_does_so_for_places_that_are_drawn(ptx: Ptx) -> None:
     known, new = (drawn_in(drawn), ends_in(drawn)), (drawn_in(numbered), ends_in(numbered))
     assert "without the places" in undrawn(*known, *new)
     assert undrawn(*known, *known) == undrawn(*new, *known) == undrawn(*new, *new) == ""
+
+
+def test_a_stack_stays_as_deep_and_a_table_as_long_as_one_likes(ptx: Ptx) -> None:
+    deep, shallow = (ends_in(ptx.of(STACKED, DEPTH=depth)) for depth in ("96", "20"))
+    assert "has 80 bytes, the kernel 384" in holds_less(deep, shallow)
+    assert holds_less(deep, deep) == holds_less(shallow, deep) == ""
+    assert holds_less(*(ends_in(ptx.of(TABLED, DEPTH=depth)) for depth in ("64", "32"))) == ""

@@ -26,6 +26,9 @@ _HALVES = ("shr.", "div.")
 #: What waits for another block looks at memory that may change.
 _LOOKS = re.compile(r"ld\.(?:volatile|acquire|relaxed|mmio)\b")
 
+#: The memory of a thread's own arrays, where they are not registers.
+_OWN = re.compile(r"\.local\s+\.align\s+\d+\s+\.b8\s+[\w$]+\[(\d+)\]")
+
 
 class Instruction(msgspec.Struct, frozen=True):
     """One instruction of a block: what it makes, and what of."""
@@ -48,21 +51,25 @@ class Loop(msgspec.Struct, frozen=True):
     halves: bool
     #: It looks at memory that others may change.
     looks: bool
+    #: It writes to an array of the thread's own.
+    keeps: bool
 
 
 class Ends(msgspec.Struct, frozen=True):
     """Of one kernel: how many loops data alone end, and how many in none of these go a fixed number of rounds and halve
-    nothing; whether one of the first halves something, and whether one looks at what others may write."""
+    nothing; whether one of the first halves something, and whether one looks at what others may write; and the bytes of
+    a thread's own arrays where one writes to them."""
 
     by_data: int = 0
     fixed: int = 0
     halves: bool = False
     waits: bool = False
+    held: int = 0
 
 
 def ends_in(ptx: str) -> dict[str, Ends]:
     """Of each kernel of a unit, by the name that it has whatever the unit."""
-    return {name: _ends(loops_in(body)) for name, body in bodies_of(ptx)}
+    return {name: _ends(loops_in(body), body) for name, body in bodies_of(ptx)}
 
 
 def gives_up(baseline: Mapping[str, Ends], candidate: Mapping[str, Ends]) -> str:
@@ -74,7 +81,17 @@ def gives_up(baseline: Mapping[str, Ends], candidate: Mapping[str, Ends]) -> str
     return ""
 
 
-def _ends(loops: Sequence[Loop]) -> Ends:
+def holds_less(baseline: Mapping[str, Ends], candidate: Mapping[str, Ends]) -> str:
+    """Why a stack, or a list, of an edit may run over that the kernel's holds; "" if nothing is known to say so."""
+    for name, new in candidate.items():
+        known = baseline.get(name, Ends())
+        if 0 < new.held < known.held:
+            many = f"{new.held} bytes, the kernel {known.held}"
+            return f"for what a loop of data's own length writes each thread of the edit has {many}"
+    return ""
+
+
+def _ends(loops: Sequence[Loop], body: str) -> Ends:
     open_ended = [loop for loop in loops if loop.by_data and not loop.counted]
     tried = [loop for loop in loops if loop.fixed and not loop.halves]
     return Ends(
@@ -82,6 +99,7 @@ def _ends(loops: Sequence[Loop]) -> Ends:
         sum(not any(one.blocks < other.blocks for other in open_ended) for one in tried),
         any(loop.halves for loop in open_ended),
         any(loop.looks for loop in open_ended),
+        sum(map(int, _OWN.findall(body))) if any(loop.keeps for loop in open_ended) else 0,
     )
 
 
@@ -166,6 +184,7 @@ class _Reading:
             by_data=any(self._by_data(one) for one in compared if one not in counted),
             halves=any(one.name.startswith(_HALVES) and self._goes_round(one) for one in here),
             looks=any(_LOOKS.match(one.name) for one in here),
+            keeps=any(one.name.startswith("st.local") for one in here),
         )
 
     def _compared(self, block: Sequence[Instruction]) -> Iterator[Instruction]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from warplens.measure.build.unit import Unit
 from warplens_tools.toolchain.ptx_between import unseen
 from warplens_tools.toolchain.ptx_drawn import undrawn
-from warplens_tools.toolchain.ptx_ends import gives_up
+from warplens_tools.toolchain.ptx_ends import gives_up, holds_less
 from warplens_tools.toolchain.ptx_exact import less_exact
 from warplens_tools.toolchain.ptx_lanes import narrower_lanes
 from warplens_tools.toolchain.ptx_rounds import rounds_unseen
@@ -36,6 +36,8 @@ def why_not_by_ptx(baseline: Unit, unit: Unit, judged: str, *, wide: bool, lower
         return why
     if why := gives_up(baseline.ends, unit.ends):
         return f"{why}: other data may need more of them"
+    if why := holds_less(baseline.ends, unit.ends):
+        return f"{why}: other data may need more"
     if lower:
         return ""
     if why := coarser(baseline.sums, unit.sums):
