@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
+
 from warplens.measure.build.unit import Unit
 from warplens_tools.toolchain.ptx_between import unseen
 from warplens_tools.toolchain.ptx_drawn import undrawn
@@ -12,6 +15,7 @@ from warplens_tools.toolchain.ptx_lanes import narrower_lanes
 from warplens_tools.toolchain.ptx_rounds import rounds_unseen
 from warplens_tools.toolchain.ptx_short import shortened
 from warplens_tools.toolchain.ptx_sums import coarser
+from warplens_tools.toolchain.ptx_whole import coarser_fractions, less_whole
 from warplens_tools.toolchain.ptx_widths import narrowed
 
 
@@ -24,26 +28,37 @@ def why_not_by_ptx(baseline: Unit, unit: Unit, judged: str, *, wide: bool, lower
         wide: whether device code means to compute in 64 bits.
         lower: whether a lower precision is allowed.
     """
+    found = _whatever_is_allowed(baseline, unit, wide)
+    return next(found if lower else chain(found, _as_precise(baseline, unit, judged)), "")
+
+
+def _whatever_is_allowed(baseline: Unit, unit: Unit, wide: bool) -> Iterator[str]:
+    """What no allowance of a lower precision makes right."""
     if why := narrowed(baseline.widths, unit.widths) if wide else "":
-        return f"{why}: larger arrays or numbers than this program's may overflow it"
+        yield f"{why}: larger arrays or numbers than this program's may overflow it"
     if why := narrower_lanes(baseline.lanes, unit.lanes):
-        return f"{why}: larger numbers than this program's may overflow it"
+        yield f"{why}: larger numbers than this program's may overflow it"
     if why := shortened(baseline.short, unit.short):
-        return f"{why}: larger numbers than this program's may not fit"
+        yield f"{why}: larger numbers than this program's may not fit"
     if why := unseen(baseline.between, unit.between):
-        return why
+        yield why
     if why := undrawn(baseline.drawn, baseline.ends, unit.drawn, unit.ends):
-        return why
+        yield why
     if why := gives_up(baseline.ends, unit.ends):
-        return f"{why}: other data may need more of them"
+        yield f"{why}: other data may need more of them"
     if why := holds_less(baseline.ends, unit.ends):
-        return f"{why}: other data may need more"
-    if lower:
-        return ""
+        yield f"{why}: other data may need more"
+    if why := less_whole(baseline.whole, unit.whole):
+        yield f"{why}: larger numbers than this program's would show it"
+
+
+def _as_precise(baseline: Unit, unit: Unit, judged: str) -> Iterator[str]:
+    """What is less precise."""
     if why := coarser(baseline.sums, unit.sums):
-        return f"{why}: terms that cancel would show it"
+        yield f"{why}: terms that cancel would show it"
     if why := less_exact(baseline.exact, unit.exact, unit.sums):
-        return f"{why}: terms that cancel, or values where it is least exact, would show it"
+        yield f"{why}: terms that cancel, or values where it is least exact, would show it"
+    if why := coarser_fractions(baseline.whole, unit.whole):
+        yield f"{why}: of larger numbers fewer digits are left behind the point"
     if why := rounds_unseen(baseline.rounds, unit.rounds, judged):
-        return f"{why}, which is not the instantiation that is compared"
-    return ""
+        yield f"{why}, which is not the instantiation that is compared"

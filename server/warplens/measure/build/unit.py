@@ -26,6 +26,7 @@ from warplens_tools.toolchain.ptx_rounds import Rounds, rounds_in
 from warplens_tools.toolchain.ptx_short import Short, short_in
 from warplens_tools.toolchain.ptx_state import reads_new_state
 from warplens_tools.toolchain.ptx_sums import sums_in
+from warplens_tools.toolchain.ptx_whole import Whole, whole_in
 from warplens_tools.toolchain.ptx_widths import Widths, widths_in
 from warplens_tools.toolchain.symbols import live_names, symbols, unit_free_name, variables, writable_bytes
 
@@ -97,6 +98,11 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def drawn(self) -> frozenset[str]:
         """The kernels whose blocks draw their places, kept as the widths are."""
         return drawn_in(self.ptx)
+
+    @cached_property
+    def whole(self) -> dict[str, Whole]:
+        """How its kernels work out whole parts and quotients, kept as the widths are."""
+        return whole_in(self.ptx)
 
 
 def why_more(unit: Unit, baseline: Unit, source: str, toolchain: Toolchain) -> str:
