@@ -54,3 +54,27 @@ def test_another_instantiation_is_not_rounded_to_halves(compiled: dict[str, str]
 def test_other_kernels_are_judged_by_themselves(compiled: dict[str, str]) -> None:
     was, now = rounds_in(compiled["as it is"]), rounds_in(compiled["elsewhere"])
     assert all(rounds_unseen(was, now, name) == "" for name in was)
+
+
+DOUBLES = """
+template <class T> __global__ void root(const T* in, T* out, float* kept) {
+    const T found = HELD;
+    out[threadIdx.x] = found;
+    kept[threadIdx.x] = (float)found;
+}
+template __global__ void root<float>(const float*, float*, float*);
+template __global__ void root<double>(const double*, double*, float*);
+"""
+
+
+def test_another_instantiation_in_double_is_not_worked_out_in_float() -> None:
+    def made(held: str) -> str:
+        text = DOUBLES.replace("HELD", held)
+        return nvcc_made("k.ptx", text, "-arch=sm_90", "-std=c++17", "-ptx").read_text()
+
+    was, now = (
+        rounds_in(made(f"(T)1 / sqrt({held})")) for held in ("in[threadIdx.x]", "(float)in[threadIdx.x]")
+    )
+    (floats,) = (name for name in was if "root<float>" in name)
+    assert "rounds to float in void root<double>" in rounds_unseen(was, now, floats)
+    assert rounds_unseen(was, was, floats) == ""

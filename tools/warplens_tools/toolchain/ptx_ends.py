@@ -24,7 +24,7 @@ _COUNTS = ("add.", "sub.")
 _JOINS = ("and.", "or.", "xor.", "not.", "mov.pred", "selp.")
 _HALVES = ("shr.", "div.")
 #: What waits for another block looks at memory that may change.
-_LOOKS = re.compile(r"ld\.(?:volatile|acquire|relaxed|mmio)\b")
+LOOKS = re.compile(r"ld\.(?:volatile|acquire|relaxed|mmio)\b")
 
 #: The memory of a thread's own arrays, where they are not registers.
 _OWN = re.compile(r"\.local\s+\.align\s+\d+\s+\.b8\s+[\w$]+\[(\d+)\]")
@@ -183,7 +183,7 @@ class _Reading:
             fixed=any(self._fixed(one) for one in counted),
             by_data=any(self._by_data(one) for one in compared if one not in counted),
             halves=any(one.name.startswith(_HALVES) and self._goes_round(one) for one in here),
-            looks=any(_LOOKS.match(one.name) for one in here),
+            looks=any(LOOKS.match(one.name) for one in here),
             keeps=any(one.name.startswith("st.local") for one in here),
         )
 

@@ -12,6 +12,7 @@ from warplens_tools.toolchain.ptx_drawn import undrawn
 from warplens_tools.toolchain.ptx_ends import gives_up, holds_less
 from warplens_tools.toolchain.ptx_exact import less_exact
 from warplens_tools.toolchain.ptx_lanes import narrower_lanes
+from warplens_tools.toolchain.ptx_order import unordered
 from warplens_tools.toolchain.ptx_rounds import rounds_unseen
 from warplens_tools.toolchain.ptx_short import shortened
 from warplens_tools.toolchain.ptx_sums import coarser
@@ -44,6 +45,8 @@ def _whatever_is_allowed(baseline: Unit, unit: Unit, wide: bool) -> Iterator[str
         yield why
     if why := undrawn(baseline.drawn, baseline.ends, unit.drawn, unit.ends):
         yield why
+    if why := unordered(baseline.order, unit.order):
+        yield f"{why}: a run shows it by chance alone"
     if why := gives_up(baseline.ends, unit.ends):
         yield f"{why}: other data may need more of them"
     if why := holds_less(baseline.ends, unit.ends):

@@ -22,6 +22,7 @@ from warplens_tools.toolchain.ptx_drawn import drawn_in
 from warplens_tools.toolchain.ptx_ends import Ends, ends_in
 from warplens_tools.toolchain.ptx_exact import Exact, exact_in
 from warplens_tools.toolchain.ptx_lanes import Lanes, lanes_in
+from warplens_tools.toolchain.ptx_order import Order, order_in
 from warplens_tools.toolchain.ptx_rounds import Rounds, rounds_in
 from warplens_tools.toolchain.ptx_short import Short, short_in
 from warplens_tools.toolchain.ptx_state import reads_new_state
@@ -98,6 +99,11 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def drawn(self) -> frozenset[str]:
         """The kernels whose blocks draw their places, kept as the widths are."""
         return drawn_in(self.ptx)
+
+    @cached_property
+    def order(self) -> dict[str, Order]:
+        """In what order its kernels look at flags and at what they stand for, kept as the widths are."""
+        return order_in(self.ptx)
 
     @cached_property
     def whole(self) -> dict[str, Whole]:

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In what order a kernel that waits for others looks at their flags and at what these stand for, by PTX.
+
+Between a flag that is seen and the number behind it, and between a number that is written and its flag, a fence has to
+stand, or one may be seen without the other (PTX ISA, memory consistency model). Most runs show nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from warplens_tools.toolchain.ptx_blocks import after_each, blocks_of
+from warplens_tools.toolchain.ptx_ends import LOOKS, loops_in
+from warplens_tools.toolchain.ptx_flow import Flow, bodies_of, kernels_of
+from warplens_tools.toolchain.symbols import unit_free_name
+
+_FENCE = re.compile(
+    r"(?:membar\.(?:gl|sys)|fence(?:\.\w+)*\.(?:gpu|sys)|barrier\.cluster)\b|\w+(?:\.\w+)*\.acq_rel\b"
+)
+_ACQUIRES, _RELEASES = (
+    re.compile(r"ld(?:\.\w+)*\.acquire\b"),
+    re.compile(r"(?:st|red|atom)(?:\.\w+)*\.release\b"),
+)
+_ACCESS = re.compile(r"^\s*(?:@!?%p\d+\s+)?(\w[\w.:]*)\s+[^\[;]*\[(%rd\d+)?[^;]*;")
+_NAME = re.compile(r"^\s*(?:@!?%p\d+\s+)?([a-z][\w.:]*)")
+#: What happens in a block, in order: a flag is seen or written, a number is, or a fence stands.
+_Event = str
+
+
+class Order(msgspec.Struct, frozen=True):
+    """Of one kernel: whether numbers are read that no fence keeps behind the flag, and flags written that none keeps
+    behind the number."""
+
+    waits: bool = False
+    reads_early: bool = False
+    tells_early: bool = False
+
+
+def order_in(ptx: str) -> dict[str, Order]:
+    """Of each kernel of a unit, by the name that it has whatever the unit."""
+    bodies = dict(bodies_of(ptx))
+    named = ((unit_free_name(mangled), flow) for mangled, flow in kernels_of(ptx))
+    return {name: _of(flow, bodies[name]) for name, flow in named}
+
+
+def unordered(baseline: Mapping[str, Order], candidate: Mapping[str, Order]) -> str:
+    """What a candidate leaves to chance in waiting, or in telling, that the baseline does not; "" for nothing."""
+    for name, new in candidate.items():
+        known = baseline.get(name, Order())
+        if known.waits and new.reads_early and not known.reads_early:
+            return "the edit has no fence between a flag that it waits for and what it then reads"
+        if known.waits and new.tells_early and not known.tells_early:
+            return "the edit has no fence between what it writes and the flag that tells others so"
+    return ""
+
+
+def _of(flow: Flow, body: str) -> Order:
+    blocks = blocks_of(body, {})
+    lines = body.split("\n")
+    waiting = [n for loop in loops_in(body) if loop.by_data and not loop.counted for n in loop.blocks]
+    code = [[lines[number] for number, _ in block.instructions] for block in blocks]
+    flags = {
+        base
+        for number in waiting
+        for name, place in _accesses(code[number])
+        if LOOKS.match(name)
+        for base in flow.bases(place)
+    }
+    if not flags:
+        return Order()
+    shared = _bases(flow, code, "ld.") & _bases(flow, code, "st.") - flags
+    events = [[*_events(flow, block, flags, shared)] for block in code]
+    after = after_each(blocks)
+    return Order(
+        True,
+        _meet(events, after, "seen", "read", "acquired"),
+        _meet(events, after, "written", "told", "released"),
+    )
+
+
+def _accesses(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        found = _ACCESS.match(line)
+        if found is not None and found[2] and not found[1].startswith(("ld.param", "ld.const")):
+            yield found[1], found[2]
+
+
+def _bases(flow: Flow, code: Sequence[Sequence[str]], what: str) -> set[str]:
+    return {
+        base
+        for block in code
+        for name, place in _accesses(block)
+        if name.startswith(what)
+        for base in flow.bases(place)
+    }
+
+
+def _events(flow: Flow, lines: Sequence[str], flags: set[str], shared: set[str]) -> Iterator[_Event]:
+    for line in lines:
+        name = found[1] if (found := _NAME.match(line)) is not None else ""
+        if _FENCE.match(name):
+            yield from ("acquired", "released")
+        for of, place in _accesses([line]):
+            bases = flow.bases(place)
+            if of.startswith("ld."):
+                yield from ("read" for _ in bases & shared)
+                yield from ("acquired" if _ACQUIRES.match(of) else "seen" for _ in bases & flags)
+            elif _RELEASES.match(of):
+                yield "released"
+            else:
+                yield from ("told" for _ in bases & flags)
+                yield from ("written" for _ in bases & shared)
+
+
+def _meet(
+    events: Sequence[Sequence[_Event]], after: Sequence[Sequence[int]], first: str, then: str, between: str
+) -> bool:
+    """Whether the one can come before the other with nothing between."""
+    open_at, left = [False] * len(events), list(range(len(events)))
+    while left:
+        number = left.pop()
+        is_open = open_at[number]
+        for event in events[number]:
+            if event == then and is_open:
+                return True
+            is_open = event == first or (is_open and event != between)
+        for follower in after[number]:
+            if is_open and not open_at[follower]:
+                open_at[follower] = True
+                left.append(follower)
+    return False
