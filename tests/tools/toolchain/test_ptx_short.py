@@ -33,6 +33,13 @@ __global__ void summed(const signed char* a, const signed char* b, int* out, int
     out[threadIdx.x] = (int)sum;
 }
 """
+COUNTED = """
+__global__ void counted(const int* in, int* out, int n) {
+    TYPE run = 0;
+    for (int i = threadIdx.x; i < n; i += 32) if (in[i] == in[0]) run++; else out[run]++, run = 0;
+    out[threadIdx.x] = run;
+}
+"""
 
 
 def made(text: str, **words: str) -> str:
@@ -59,3 +66,11 @@ def test_a_digit_of_a_loaded_number_may_be_kept_in_as_many_bits_as_it_has() -> N
 def test_whole_numbers_are_not_added_up_as_floats_but_in_double() -> None:
     assert "adds up as floats" in short(SUMMED, "int", "float")
     assert short(SUMMED, "float", "float") == short(SUMMED, "int", "double") == ""
+
+
+@pytest.mark.parametrize("kind", ["unsigned char", "short"])
+def test_what_a_loop_counts_keeps_its_bits(kind: str) -> None:
+    assert "counts over a loop" in short(COUNTED, "int", kind)
+    assert (
+        short(COUNTED, kind, "int") == short(COUNTED, kind, kind) == short(COUNTED, "int", "long long") == ""
+    )

@@ -43,6 +43,8 @@ class Short(msgspec.Struct, frozen=True):
     #: Whether it adds floats up, and whether such a sum becomes an integer that may be too large for it.
     sums: bool = False
     rounded_sums: bool = False
+    #: Whether a loop adds to a number of 16 bits or fewer.
+    counts: bool = False
 
 
 def short_in(ptx: str) -> dict[str, Short]:
@@ -61,6 +63,8 @@ def shortened(baseline: Mapping[str, Short], candidate: Mapping[str, Short]) -> 
         for what in sorted((new.cut - known.cut) & known.whole, key=int):
             where = f"fewer bits than the whole numbers behind parameter {int(what) + 1} have"
             return f"the edit keeps or compares {where}, the kernel all of them"
+        if new.counts and not known.counts:
+            return "the edit counts over a loop in 16 bits or fewer, the kernel in more"
         if new.rounded_sums and not known.sums:
             return "the edit adds up as floats what the kernel adds up as whole numbers"
     return ""
@@ -79,7 +83,20 @@ class _Numbers:
             register in sums and not (of == "64" and to != "64")
             for to, of, register in _TO_INTEGER.findall(self._body)
         )
-        return Short(self._whole(), frozenset(self._cut()), bool(sums), any(rounded))
+        return Short(self._whole(), frozenset(self._cut()), bool(sums), any(rounded), self._counts())
+
+    def _counts(self) -> bool:
+        """Whether a sum, or a count, of 16 bits or fewer goes round: added in so many, or masked on its way."""
+        flow, added, cut = self._flow, set[int](), set[int]()
+        for register, steps in flow.steps.items():
+            for step in steps:
+                if not any(flow.round.get(source) == flow.round[register] for source in step.sources):
+                    continue
+                if step.name.startswith(("add.s", "add.u", "sub.s", "sub.u")):
+                    added.add(flow.round[register])
+                if step.name.endswith(("16", "8")) or min(_MASKS.get(s, 64) for s in step.sources) < 32:
+                    cut.add(flow.round[register])
+        return bool(added & cut)
 
     def _whole(self) -> frozenset[str]:
         single, others = set[str](), set[str]()
