@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bisect
 import itertools
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -17,13 +16,13 @@ from typing import Any, TypeVar
 import msgspec
 from tree_sitter import Node, Tree
 
+from warplens_tools.cuda.syntax.bracketed import without_brackets
 from warplens_tools.cuda.syntax.lexical import defined_in
 from warplens_tools.cuda.syntax.macros import MacroUse
 from warplens_tools.cuda.syntax.mask import Masked, mask
 from warplens_tools.cuda.syntax.patterns import pattern_of
 from warplens_tools.cuda.syntax.patterns import walk as walk
 from warplens_tools.cuda.syntax.recovery import parse_code
-from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.lazily import cached_property
 from warplens_tools.process.cancel import checkpoint
 from warplens_tools.text import SourceText, Span
@@ -339,20 +338,10 @@ _LOCK = threading.Lock()
 
 def parse_expansion(text: str, file: SourceTree, place: Place) -> SourceTree:
     """Parse a macro's expansion under the macros of the file that it stands in, at `place`."""
-    text = _BRACKETED.sub(_without_brackets, text)
+    text = without_brackets(text)
     tree = _parsed(SourceText(text), mask(text, {}, file.macros), place)
     tree._file = file.file
     return tree
-
-
-#: `(i) + …`, as macros write their arguments: a sum, where the grammar takes it for a cast of `+ …`.
-_BRACKETED = re.compile(r"(?<![\w\])>])\(([ \t]*[a-z_]\w*[ \t]*)\)(?=[ \t]*[-+](?![-+=]))")
-
-
-def _without_brackets(found: re.Match[str]) -> str:
-    """A variable without the brackets around it; types keep theirs. The text stays as long as it was."""
-    name = found[1].strip()
-    return found[0] if type_bytes(name) is not None or name.endswith("_t") else f" {found[1]} "
 
 
 def _parsed(

@@ -12,6 +12,7 @@ import bisect
 import msgspec
 
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.bracketed import without_brackets
 from warplens_tools.cuda.syntax.functions import Function, find_functions, functions_of
 from warplens_tools.cuda.syntax.macros import Piece, specifier_names
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_expansion
@@ -46,7 +47,8 @@ def _kernel_tree(tree: SourceTree, span: Span, name: str) -> KernelTree | None:
     pieces = tree.macros.pieces(tree.masked.source[start:end], keep)
     if pieces is None:
         return None
-    if len(pieces) == 1 and not pieces[0].macro:
+    plain = len(pieces) == 1 and not pieces[0].macro
+    if plain and without_brackets(pieces[0].text) == pieces[0].text:
         return KernelTree(tree, function, constants_of(tree)) if function is not None else None
     inner = parse_expansion("".join(p.text for p in pieces), tree, _Placed(tree, start, pieces))
     written = next((f for f in find_functions(inner) if inner.text_of(f.name_node).endswith(name)), None)
