@@ -40,8 +40,7 @@ Shared Atomics on Maxwell", NVIDIA Technical Blog; GPUscout's check of global at
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cuda.values.loop_headers import Loop
@@ -49,21 +48,16 @@ from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.atomics import AtomicConflict
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.emulated import emulates
 from warplens_tools.micro.common.serial import judge_global_atomics
+from warplens_tools.micro.common.spins import spins
 from warplens_tools.roofline.measured import SLICE_BUSY, SLICE_LEAD
-from warplens_tools.sass.pipes import GLOBAL_ATOMICS, is_load, space_of
-from warplens_tools.sass.registers import registers_of
+from warplens_tools.sass.pipes import GLOBAL_ATOMICS
 
 #: Resident threads per address from which their atomics queue up behind each other.
 CROWDED = 64
 
 #: Iterations of a loop of loads from which it outweighs an atomic behind it.
 FEW = 32
-#: Instructions of a loop that does no more than wait.
-_SPIN = 24
-_REGISTER = re.compile(r"\bR\d+")
-_MEMORY = ("global", "generic", "shared")
 
 
 class GlobalAtomicContention(MicroTool):
@@ -84,20 +78,9 @@ class GlobalAtomicContention(MicroTool):
     def _spins(self) -> Iterator[Finding]:
         """A loop that does little but repeat one atomic on what the loop does not change: a lock, or a poll. An update
         by compare-and-swap works out its new value in the loop."""
-        code = self.sass.instructions
-        for loop in self.sass.flow.innermost_loops:
-            body = self.sass.flow.instructions_of(loop)
-            atomics = [i for i in body if code[i].opcode in ("ATOM", "ATOMG")]
+        for body, atomics in spins(self.sass):
             line = self.sass.hottest_line(atomics)
-            others = any(space_of(code[i]) in _MEMORY for i in body if i not in atomics)
-            if (
-                not atomics
-                or line is None
-                or others
-                or len(body) > _SPIN
-                or emulates(code, body)
-                or self._is_update(body, atomics[0])
-            ):
+            if line is None:
                 continue
             yield self.finding(
                 line,
@@ -115,23 +98,6 @@ class GlobalAtomicContention(MicroTool):
                 evidence=(self.view.observe("instructions of the loop around the atomic", float(len(body))),),
             )
             return
-
-    def _is_update(self, body: Sequence[int], atomic: int) -> bool:
-        """Whether what the atomic is given comes of what it, or another load of the loop, brought the time before, or
-        it goes to another place each time."""
-        place = next((o for o in self.sass.instructions[atomic].operands if "[R" in o), "")
-        if any(set(_REGISTER.findall(place)) & registers_of(self.sass.instructions[i])[0] for i in body):
-            return True
-        brought: set[str] = set()
-        for i in (*body, *body):
-            written, read = registers_of(self.sass.instructions[i])
-            if i == atomic and brought & read - {"PT"}:
-                return True
-            loads = i == atomic or is_load(self.sass.instructions[i])
-            # Not whether it is done again, but what with.
-            values = frozenset(n for n in written if n.startswith("R"))
-            brought = brought | values if loads or brought & read else brought - written
-        return False
 
     def _contended(self) -> Iterator[Finding]:
         """One finding per kernel, on the costliest atomic."""

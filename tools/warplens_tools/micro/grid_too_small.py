@@ -29,7 +29,8 @@ of their own, or a count of elements that only the caller knows; and where the g
 arguments, which may be told another size. A block for each of a count that the text does not tell is information where
 loops nest in the kernel, a hint where it has loops; a thread for each where loops that load nest, or follow a chain.
 Fewer blocks than SMs, of a size that only the run
-knows, are information. The second stage of a reduction (one block that takes the number of blocks of another launch) is
+knows, are information, and so is a launch whose threads spin on an atomic, as for a lock: nothing is promised of more
+of them. The second stage of a reduction (one block that takes the number of blocks of another launch) is
 left alone.
 
 **References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics"; CUDA C++ Programming Guide,
@@ -48,6 +49,7 @@ from warplens_tools.launches import Geometry
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.chains import chain_of
 from warplens_tools.micro.common.serial import judge_small_grid
+from warplens_tools.micro.common.spins import spins
 
 #: How a launch spells the stream that it need not name.
 _DEFAULT_STREAMS = frozenset({"", "0", "nullptr", "NULL"})
@@ -260,7 +262,9 @@ class GridTooSmall(MicroTool):
         """Every scheduler has warps, but the card could hold twice as many and the loads in flight are too few."""
         found, trips = self.view.occupancy, self.view.launching.most_trips
         room = found.warps * self.gpu.multiprocessors if found is not None else 0
-        if not self.sass or not self.view.runs_long or shape.warps > THIN * room or self._is_serial():
+        if not self.sass or not self.view.runs_long or shape.warps > THIN * room:
+            return
+        if self._is_serial() or self._waits_for_others:
             return
         if self.view.demand.dram_lower < max(self.view.demand.pipes.values(), default=0.0):
             return  # other things than loads in flight bound it
@@ -323,17 +327,27 @@ class GridTooSmall(MicroTool):
             doubts.append("whether the loop can run in parallel")
         elif self.view.launching.most_trips is None:
             doubts.append("the trip counts of the loops")
+        if self._waits_for_others:
+            doubts.append("how long threads wait for each other")
         if self._is_streamed(shape):
             doubts.append("what runs beside it on other streams")
         return tuple(doubts)
+
+    @property
+    def _waits_for_others(self) -> bool:
+        """Whether threads spin on an atomic, as for a lock: what one of them holds no larger launch makes shorter."""
+        return bool(self.sass) and next(spins(self.sass), None) is not None
 
     def _is_serial(self) -> bool:
         """Whether no thread or block has a part of its own: work that is written to be done in order."""
         return not re.search(r"\b(?:threadIdx|blockIdx|thread_rank|this_grid)\b", self.view.body)
 
     def _gain(self, shape: Geometry) -> Gain | None:
-        """None where nothing says that the work can be shared out, or other streams may fill the card meanwhile."""
-        if not self.sass or self._is_serial() or (self._is_streamed(shape) and shape.tier == "source"):
+        """None where nothing says that the work can be shared out, threads wait for each other, or other streams may
+        fill the card meanwhile."""
+        if not self.sass or self._is_serial() or self._waits_for_others:
+            return None
+        if self._is_streamed(shape) and shape.tier == "source":
             return None
         most = max(4.0 * self.gpu.schedulers / max(shape.warps, 1), 1.0)
         trips = self.view.launching.most_trips
