@@ -29,8 +29,9 @@ L2 slice was, and all else, which is what remains: they confirm the finding, bou
 
 **Threshold.** On average 64 resident threads of the GPU per address; with SASS, an expected gain of 1.1.
 An index that data decides and nothing bounds is left alone. An atomic after a loop that loads is information
-only: what it costs beside the loop hangs on a trip count. So is one on a single place behind a test of data. One that
-few threads of a block come to, or one block, or only who finds a new extreme, is left alone.
+only: what it costs beside the loop hangs on a trip count. So is one on a single place behind a test of data, which is
+promised nothing where the test is of what another atomic brought. One that few threads of a block come to, or one
+block, or only who finds a new extreme, is left alone.
 
 Where no contention is known, a loop that repeats one atomic until it succeeds (a lock, a poll) is information.
 
@@ -120,6 +121,8 @@ class GlobalAtomicContention(MicroTool):
             if not (worst.chosen or worst.atomic.together):
                 return
             gain = None
+        if worst.atomic.claimed:
+            gain = None  # the claims are atomics too, and how few succeed only a run shows
         yield self.finding(
             worst.atomic.span,
             severity="information" if gain is None or rare else "warning",

@@ -15,6 +15,7 @@ from warplens_tools.cuda.facts.lane_names import lane_names, lane_names_by_eleme
 from warplens_tools.cuda.model import ArrayDeclaration, Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.syntax.types import integer_type
+from warplens_tools.cuda.values.bindings import value_node
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, layouts_of
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import ZERO, Form, value_count
@@ -25,6 +26,7 @@ from warplens_tools.text import Span
 
 #: CUDA C++ Programming Guide, "Atomic Functions"; a program's own `atomicAggInc` is none of them.
 _ATOMIC = re.compile(r"(?:::)?atomic(?:Add|Sub|Exch|Min|Max|Inc|Dec|CAS|And|Or|Xor)(?:_block|_system)?")
+_CALLED = re.compile(rf"\b{_ATOMIC.pattern}\s*\(")
 #: Atomics that leave a place as it is where it holds a better value already.
 _REPLACING = frozenset({"atomicMin", "atomicMax", "atomicCAS", "atomicExch"})
 _CALLS = "(call_expression function: [(identifier) (qualified_identifier)] @callee) @call"
@@ -54,6 +56,8 @@ class Atomic(msgspec.Struct, frozen=True):
     loops: tuple[Loop, ...]
     #: Those of the loops that go from place to place.
     walked: tuple[Loop, ...] = ()
+    #: What another atomic brought lets a thread come: each place is claimed once, however often threads try.
+    claimed: bool = False
 
 
 def atomics(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> tuple[Atomic, ...]:
@@ -129,6 +133,7 @@ class _AtomicReader:
             span=self.tree.span(call),
             loops=loops,
             walked=tuple(x for x in loops if _is_moved(code, place.offset, x)),
+            claimed=any(self._is_claim(t) for t in tests),
         )
 
     def _place(self, target: Node) -> tuple[Pointer | None, Node | None]:
@@ -220,6 +225,15 @@ class _AtomicReader:
             found = self.pointers.pointer(node.child_by_field_name("argument"))
         known = integer_type(found.element_type) if found is not None else None
         return known.values if known is not None and known.is_narrow else None
+
+    def _is_claim(self, test: Test) -> bool:
+        """Whether a test is of what an atomic brought: `atomicExch(&seen[v], 1) == 0`, `old == EMPTY`."""
+        code, at = self.tree.code_of(test.node), test.node.start_byte
+        bound = (self.forms.kernel.constants.binding(n, at) for n in set(re.findall(r"[A-Za-z_]\w*", code)))
+        values = (value_node(self.tree, b) for b in bound if b is not None and b.value is not None)
+        return any(
+            _CALLED.search(text) for text in (code, *(self.tree.code_of(v) for v in values if v is not None))
+        )
 
     def _is_compared(self, function: str, target: Node, tests: Sequence[Test]) -> bool:
         """Whether the place is read before, as in `if (x > *best) atomicMax(best, x);`, so that few go on."""
