@@ -276,3 +276,16 @@ def test_rows_of_images_are_a_step_apart() -> None:
     assert loaded.index is not None
     assert describe(stored.index) == "blockIdx.y * dst.step + threadIdx.x"
     assert describe(loaded.index) == "2 * blockIdx.y * src.step + 2 * threadIdx.x"
+
+
+@pytest.mark.parametrize("real", ["float", "REAL"])
+def test_arrays_of_the_file_are_known_where_a_macro_is_in_the_kernel(real: str) -> None:
+    """The kernel then has a tree of its own, in which the file's declarations do not stand."""
+    source = (
+        "#define REAL float\n__constant__ float table[64];\n__device__ int count[8];\n"
+        f"__global__ void k({real} *o) {{ o[threadIdx.x] = table[threadIdx.y] + count[0]; }}\n"
+    )
+    tree = parse_tree(SourceText(source))
+    found = accesses(tree, model_of(tree, "k.cu").kernels[0])
+    assert [(a.name, a.space) for a in found] == [("o", "global"), ("table", "constant"), ("count", "global")]
+    assert [getattr(a.declared, "sizes", None) for a in found[1:]] == [(64,), (8,)]

@@ -42,16 +42,19 @@ def _declared_arrays(tree: SourceTree, constants: Constants, node: Node) -> list
     return arrays
 
 
-def file_array(
-    tree: SourceTree, constants: Constants, declaration: Node, name: str
-) -> ArrayDeclaration | None:
-    """The `__constant__` or `__device__` array that a declaration at file scope gives `name`."""
-    words, base = read_specifiers(tree, declaration)
-    if not words & {"__constant__", "__device__"}:
+def file_array(constants: Constants, name: str, at: int) -> ArrayDeclaration | None:
+    """The `__constant__` or `__device__` array at file scope that a name means at `at`, in a kernel's own tree or
+    else in the file around it."""
+    binding, tree = constants.binding(name, at), constants.tree
+    if binding is None:
+        return file_array(constants.outer[0], name, constants.outer[1]) if constants.outer else None
+    node = tree.root.descendant_for_byte_range(*binding.declaration) if binding.kind == "array" else None
+    words, base = read_specifiers(tree, node) if node is not None else (frozenset(), "")
+    if node is None or not words & {"__constant__", "__device__"}:
         return None
     space: _ArraySpace = "constant" if "__constant__" in words else "global"
-    declarators = declaration.children_by_field_name("declarator")
-    found = (_array(tree, constants, declaration, d, base, space, False) for d in declarators)
+    declarators = node.children_by_field_name("declarator")
+    found = (_array(tree, constants, node, d, base, space, False) for d in declarators)
     return next((a for a in found if a is not None and a.name == name), None)
 
 

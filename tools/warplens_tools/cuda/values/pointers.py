@@ -90,7 +90,7 @@ class PointerReader:
         name = self.tree.text_of(node)
         binding = self.reader.kernel.constants.binding(name, node.start_byte)
         if binding is None:
-            return None
+            return self._of_file(node)
         if name in self.handed and self._is_parameter(binding):
             return self._from_caller(node, binding, self.handed[name])
         if binding.kind == "array" and name in self.arrays and name not in self.ambiguous:
@@ -106,7 +106,7 @@ class PointerReader:
         if binding.kind == "array" and not self._is_parameter(binding):
             return None
         if binding.kind == "array":
-            return self._of_file(binding)
+            return self._of_file(node)
         kept = binding.kind != "pointer" or self.reader.set_once(binding)
         return self._local(binding) if kept else self._advanced_local(node, binding)
 
@@ -161,11 +161,9 @@ class PointerReader:
         )
         return Pointer(name, "global", self._plain(written["element"].strip()), forms.ZERO, inner)
 
-    def _of_file(self, binding: Binding) -> Pointer | None:
+    def _of_file(self, name: Node) -> Pointer | None:
         """A `__constant__` or `__device__` array at file scope."""
-        node = self.tree.root.descendant_for_byte_range(*binding.declaration)
-        constants = self.reader.kernel.constants
-        found = file_array(self.tree, constants, node, binding.name) if node is not None else None
+        found = file_array(self.reader.kernel.constants, self.tree.text_of(name), name.start_byte)
         return self._array(found) if found is not None else None
 
     def _is_parameter(self, binding: Binding) -> bool:
