@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads of `__constant__` tables whose lanes part ways: the constant cache serves one address per pass."""
+"""Reads of `__constant__` tables whose lanes part ways, or whose warps do in a table that the cache does not hold: it
+serves one address per pass."""
 
 from __future__ import annotations
 
@@ -18,6 +19,9 @@ from warplens_tools.machine.atomics import executions
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 
 _WORD = 4
+#: Bytes of a line of the constant cache (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
+#: Microbenchmarking", 2018, table 3.1: the same from Maxwell to Volta).
+_LINE_BYTES = 64
 #: The number that a term is a multiple of, before or behind the `*`.
 _FACTOR = re.compile(r"^\(?\s*(\w+)\s*\*|\*\s*(\w+)\s*\)?$")
 
@@ -30,6 +34,8 @@ class DivergentRead(msgspec.Struct, frozen=True):
     words: float
     #: Whether the words follow from the index, not from an assumption on data.
     exact: bool
+    #: Different lines of the cache that the words are in.
+    lines: float
 
 
 class ConstantReads:
@@ -52,15 +58,15 @@ class ConstantReads:
         width = type_bytes(access.element_type) or _WORD
         if access.index is not None:
             lanes = self.code.lane_values(access.index)
-            count = len({at * width // _WORD for at in lanes}) if lanes is not None else 1
-            return DivergentRead(access, float(count), True) if count > 1 else None
+            count, lines = (len({at * width // n for at in lanes or ()}) for n in (_WORD, _LINE_BYTES))
+            return DivergentRead(access, float(count), True, float(lines)) if count > 1 else None
         size = _table_bytes(access)
         if not size or not any(mentions_lanes(text, varying) for text in access.indices):
             return None
         words = max(1, min(size, self._reached(access, varying) * width) // _WORD)
         # The mean number of different ones among as many even draws as there are lanes.
         expected = words * (1.0 - (1.0 - 1.0 / words) ** self.warp)
-        return DivergentRead(access, expected, False) if expected > 1.0 else None
+        return DivergentRead(access, expected, False, expected) if expected > 1.0 else None
 
     def _reached(self, access: ArrayAccess, varying: frozenset[str]) -> int:
         """Elements of the table among which the lanes part ways: of one row where all lanes share the row, be it an
@@ -79,16 +85,20 @@ class ConstantReads:
                 reached = min(reached, value)
         return reached
 
-    def clocks_of(self, found: Sequence[DivergentRead]) -> float:
-        """Weighted cycles of the constant cache's passes for some reads."""
+    def clocks_of(self, found: Sequence[DivergentRead], *, held: bool = False) -> float:
+        """Weighted cycles of the constant cache's passes for some reads: one a word, and what lines miss.
+
+        With `held` those whose lines are known miss none, as through the L1; draws from a table scatter there as well.
+        """
         lines, costs = [c.access.span.line for c in found], self.code.gpu.costs
-        return sum(
-            c.words
-            * (costs.constant_word + costs.constant_miss * _missed(c.access, costs.constant_cache_bytes))
-            * executions(self.code, c.access.span, 9, {"LDC"})
-            / lines.count(c.access.span.line)
-            for c in found
-        )
+        cycles = 0.0
+        for c in found:
+            missed = _missed(c.access, costs.constant_cache_bytes) if not (held and c.exact) else 0.0
+            each = c.words * costs.constant_word + c.lines * costs.constant_miss * missed
+            cycles += (
+                each * executions(self.code, c.access.span, 9, {"LDC"}) / lines.count(c.access.span.line)
+            )
+        return cycles
 
     @cached_property
     def hidden(self) -> tuple[int, ...]:
@@ -97,12 +107,56 @@ class ConstantReads:
             return ()
         # Bank 2 is the compiler's: the jump tables of `switch`.
         loads = self.sass.where(lambda x: x.opcode == "LDC" and not any("c[0x2]" in o for o in x.operands))
-        return tuple(i for i in loads if i in self.sass.lane_dependent) if loads else ()
+        # SASS does not tell a warp's row of a block from a lane's column.
+        told = [a.span.line for a in self._of_warps]
+        apart = (i for i in loads if i in self.sass.lane_dependent)
+        code, table = self.sass.instructions, self.sass.table
+        return tuple(i for i in apart if not any(table.passes(code[i], n) for n in told))
+
+    @cached_property
+    def _of_warps(self) -> tuple[ArrayAccess, ...]:
+        """Reads that the source gives one word a warp, where the block is known."""
+        if self.code.block is None:
+            return ()
+        every = (
+            (a, self.code.lane_values(a.index))
+            for a in self.code.accesses
+            if a.space == "constant" and a.index
+        )
+        return tuple(a for a, lanes in every if lanes is not None and len(set(lanes)) == 1)
+
+    @cached_property
+    def evicted(self) -> float:
+        """Weighted cycles of misses of reads whose lanes agree, and whose warps are at so many lines of a table that
+        the cache holds no one's until its next word."""
+        costs = self.code.gpu.costs
+        return sum(
+            costs.constant_miss
+            * _missed(a, costs.constant_cache_bytes)
+            * executions(self.code, a.span, 9, {"LDC"})
+            for a in self._of_warps
+            if self.sass and self._lines(a) * _LINE_BYTES >= costs.constant_cache_bytes
+        )
+
+    def _lines(self, access: ArrayAccess) -> int:
+        """Lines of the cache that the warps of a block are at together."""
+        width, index = type_bytes(access.element_type) or _WORD, access.index
+        warps = math.prod(self.code.block or ()) // self.warp
+        lanes = (self.code.lane_values(index, n) for n in range(warps)) if index is not None else ()
+        return len({at[0] * width // _LINE_BYTES for at in lanes if at})
 
     @cached_property
     def cycles(self) -> float:
         """Weighted cycles of all passes; of `hidden` loads each lane counts with a word of its own."""
-        told = self.clocks_of(self.divergent) if self.sass else 0.0
+        return self._passes(held=False)
+
+    @cached_property
+    def held(self) -> float:
+        """As `cycles`, if the table were no constant one."""
+        return self._passes(held=True)
+
+    def _passes(self, *, held: bool) -> float:
+        told = self.clocks_of(self.divergent, held=held) if self.sass else 0.0
         return told + self.sass.weigh(self.hidden) * self.warp * self.code.gpu.costs.constant_word
 
 

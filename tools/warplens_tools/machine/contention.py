@@ -32,6 +32,7 @@ class Contention:
             "global atomics": sum(m.cycles for m in self.atomics.in_global),
             "shared atomics": sum(m.cycles for m in self.atomics.in_shared),
             "constants": self.constants.cycles,
+            "constant misses": self.constants.evicted,
         }
 
     @cached_property
@@ -39,12 +40,13 @@ class Contention:
         return self.sass.cycles | self.waiting.latency_bound()
 
     def gain(self, resource: Resource, after: float = 0.0) -> Gain | None:
-        """Gain if a resource took `after` times its cycles; None without SASS."""
+        """Gain if a resource took `after` times its cycles, constants those of other tables; None without SASS."""
         if not self.sass:
             return None
         before = self._other | self.cycles
         instead = sum(m.instead for m in self.atomics.in_global) if resource == "global atomics" else 0.0
-        ratio = bound_ratio(before, before | {resource: self.cycles[resource] * after + instead})
+        passes = self.constants.held if resource == "constants" else self.cycles[resource]
+        ratio = bound_ratio(before, before | {resource: passes * after + instead})
         return Gain.of(ratio, ratio)
 
     def skewed_gain(self, found: Sequence[AtomicConflict]) -> Gain | None:

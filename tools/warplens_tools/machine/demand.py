@@ -12,7 +12,7 @@ from warplens_tools.machine.traffic import MemoryTraffic, Traffic, cycles_of
 from warplens_tools.sass.pipes import flops
 
 #: Resources by class, device memory aside.
-MEMORY = ("lsu", "l1 lines", "l2", "global atomics", "shared atomics", "constants")
+MEMORY = ("lsu", "l1 lines", "l2", "global atomics", "shared atomics", "constants", "constant misses")
 COMPUTE = ("fp64", "fp32", "fp16", "int", "alu", "sfu", "tensor", "issue")
 
 

@@ -109,7 +109,7 @@ class SharedBankConflicts(MicroTool):
             return
         weight = self.sass.weights
         worst = max(found, key=lambda c: weight[c.pattern.index] * c.degree)
-        after = self.sass.cycles | self.view.traffic.pessimistic_cycles
+        after = self._others
         extra = sum(weight[c.pattern.index] * c.passes * (1.0 - 1.0 / c.degree) for c in found)
         ratio = bound_ratio(after | {"lsu": after.get("lsu", 0.0) + extra}, after)
         ideal = worst.passes / worst.degree
@@ -212,6 +212,11 @@ class SharedBankConflicts(MicroTool):
             index_query="shared memory swizzle layout bank conflict free transpose" if pitch else "",
         )
 
+    @property
+    def _others(self) -> dict[str, float]:
+        """Cycles per warp of all that the wavefronts run beside, what is serialised too."""
+        return self.sass.cycles | self.view.traffic.pessimistic_cycles | self.view.contention.cycles
+
     def _observations(self, worst: Conflict) -> tuple[Observation, ...]:
         limits, ideal = self.gpu.limits, round(worst.passes / worst.degree, 1)
         banks = f"{limits.shared_banks} banks of {limits.shared_bank_bytes} bytes"
@@ -231,7 +236,7 @@ class SharedBankConflicts(MicroTool):
         """
         if not self.sass:
             return None
-        after = self.sass.cycles | self.view.traffic.pessimistic_cycles
+        after = self._others
         extra, top = self.view.conflicts.extra_passes(group), max(after.values(), default=0.0)
         ratio = bound_ratio(after | {"lsu": after.get("lsu", 0.0) + extra}, after)
         apart = top > 0.0 and bool(self.sass.where(lambda x: x.opcode == "BAR"))

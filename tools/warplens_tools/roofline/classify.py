@@ -41,6 +41,7 @@ _NAMES = {
     "global atomics": "atomics on the same addresses",
     "shared atomics": "atomics on the same shared words",
     "constants": "different words of a constant table",
+    "constant misses": "a constant table that its cache does not hold",
     "lsu": "the L1 and shared-memory path",
     "issue": "instruction issue",
     "alu": "integer and logic instructions",
