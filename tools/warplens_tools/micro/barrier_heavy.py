@@ -149,7 +149,10 @@ class BarrierHeavy(MicroTool):
         return " Let each thread combine many elements first, in a loop over the grid, so that the steps are few."
 
     def _gain(self, steps: list[Step], held: Residency) -> Gain:
-        """The rest at the pace of its busiest pipe and the steps as they are, over the rest and shuffles."""
+        """The rest at the pace of its busiest pipe and the steps as they are, over the rest and shuffles.
+
+        A block comes to its steps when what it loads is there: however few others run, it lasts as long as both.
+        """
         weight = list(self.sass.weights)
         costs = self.gpu.costs
         # What stays however the steps are done: loads, and starting the blocks.
@@ -158,21 +161,31 @@ class BarrierHeavy(MicroTool):
         loads = self.sass.where(lambda x: space_of(x) == "global" and is_load(x))
         looped = any(self.sass.flow.depths[i] for i in loads)
         floor = max(moved, starts, 0.0 if looped else costs.memory_wait + costs.block_life)
-        now = later = 0.0
+        now = later = own_now = own_later = 0.0
         for step in steps:
             inside = [self.sass.instructions[i] for i in step.indices]
             alone = waits(inside, self.gpu, costs.shared_wait).cycles + costs.barrier_clocks(held.block_warps)
             busy = max(self.sass.cycles_of(dict.fromkeys(step.indices, 1.0)).values())
-            now += step.times * max(held.warps * busy, held.block_warps * busy + alone)
+            once = held.block_warps * busy + alone
+            now += step.times * max(held.warps * busy, once)
+            own_now += step.times * once
             exchange = SHUFFLE_INSTRUCTIONS / self.gpu.limits.schedulers
-            later += step.times * max(
-                held.warps * exchange, held.block_warps * exchange + costs.shared_wait + COMBINE_CLOCKS
-            )
+            once = held.block_warps * exchange + costs.shared_wait + COMBINE_CLOCKS
+            later += step.times * max(held.warps * exchange, once)
+            own_later += step.times * once
             for i in (*step.indices, step.barrier):
                 weight[i] = 0.0
         rest = max(self.sass.cycles_at(weight).values()) * held.warps
-        ratio = max(rest + now, floor) / max(rest + later, floor)
+        loading = 0.0 if looped else self._loading(steps)
+        ratio = max(rest + now, floor, loading + own_now) / max(rest + later, floor, loading + own_later)
         return Gain.of(ratio, max(ratio, (rest + now) / max(rest, floor, 1.0)))
+
+    def _loading(self, steps: list[Step]) -> float:
+        """Cycles in which one block starts, does what is no step, each load waiting for those that lead to it, and
+        ends."""
+        inside = {i for s in steps for i in (*s.indices, s.barrier)} | self.sass.flow.rare
+        rest = [x for i, x in enumerate(self.sass.instructions) if i not in inside]
+        return self.gpu.costs.block_life + waits(rest, self.gpu, self.gpu.costs.memory_wait).cycles
 
     def short_steps(self, held: Residency) -> list[Step]:
         """Stretches from barrier to barrier with little work in them, all of it in shared memory.
