@@ -194,9 +194,13 @@ class Waiting:
         for depth, indices in stretches(flow):
             if flow.loops and not depth:
                 continue
-            kept = [(x, memory[i]) for i in indices if (x := replace(i, code[i])) is not None]
-            cycles = waits([x for x, _ in kept], self.gpu, [m for _, m in kept], self._block_warps).cycles
-            spent += cycles * TRIPS_PER_LEVEL**depth
+            # What waits for a counter does not hold up the iterations that pass it by.
+            shares = self.sass.counted_shares
+            for share in {shares.get(i, 1.0) for i in indices}:
+                own = [i for i in indices if shares.get(i, 1.0) == share]
+                kept = [(x, memory[i]) for i in own if (x := replace(i, code[i])) is not None]
+                cycles = waits([x for x, _ in kept], self.gpu, [m for _, m in kept], self._block_warps).cycles
+                spent += cycles * share * TRIPS_PER_LEVEL**depth
         return spent
 
     def floors(

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions that a comparison of floating-point values lets an iteration of their loop skip.
+"""Instructions that a comparison of floating-point values, or of a counter, lets an iteration of their loop skip.
 
 Such a value is loaded or worked out from what is (a distance against a cut-off, a weight against nothing), so that no
-text says how often the comparison holds. Bounds of loops and of arrays are compared as integers.
+text says how often the comparison holds. Bounds of loops and of arrays are compared as integers. Of a counter that an
+iteration adds one to the text does say it: it comes to a number once in so many iterations, or once in all.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from warplens_tools.sass.flow import Flow, Loop
 
 _COMPARES = frozenset({"FSETP", "DSETP", "HSETP2"})
 _PREDICATE = re.compile(r"!?(U?P\d)\b")
+_NUMBER = re.compile(r"0x[0-9a-f]+")
+#: What adds one to a counter.
+_ADDS = frozenset({"IADD3", "VIADD", "UIADD3"})
 #: Predicates joined to one, at most.
 _JOINED = 4
 
@@ -30,6 +34,49 @@ def skipped_by_data(instructions: Sequence[Instruction], flow: Flow) -> frozense
                 found |= _one_sided(flow, loop, at)
     every = {i for b in found for i in range(flow.blocks[b].first, flow.blocks[b].last + 1)}
     return frozenset(every - flow.rare)
+
+
+def counted_shares(instructions: Sequence[Instruction], flow: Flow) -> dict[int, float]:
+    """Share of their loop's iterations that come to instructions which wait for a counter, by index; others have none,
+    the compiler's own slow paths neither."""
+    found: dict[int, float] = {}
+    for loop in flow.loops:
+        for at in loop.blocks:
+            sides = flow.blocks[at].successors
+            told = _count_to(instructions, flow.blocks[at]) if len(sides) == 2 else None
+            if told is None or any(s not in loop.blocks for s in sides):
+                continue
+            count, falls = told
+            reached = {s: _reached(flow, loop, s) for s in sides}
+            there = next((s for s in sides if (s == at + 1) is falls), at)
+            others = set().union(*(blocks for s, blocks in reached.items() if s != there))
+            for b in reached.get(there, set()) - others:
+                for i in range(flow.blocks[b].first, flow.blocks[b].last + 1):
+                    found[i] = found.get(i, 1.0) / count
+    return {i: share for i, share in found.items() if i not in flow.rare}
+
+
+def _count_to(instructions: Sequence[Instruction], block: Block) -> tuple[int, bool] | None:
+    """The number at which a block's branch parts a counter that the block adds one to, and whether those that are there
+    fall through; None for any other branch."""
+    inside = instructions[block.first : block.last + 1]
+    named = _PREDICATE.search(inside[-1].predicate.removeprefix("@"))
+    test = next((x for x in reversed(inside) if named is not None and x.operands[:1] == (named[1],)), None)
+    if (
+        test is None
+        or test.opcode != "ISETP"
+        or not {"EQ", "NE"} & set(test.modifiers)
+        or len(test.operands) != 5
+    ):
+        return None
+    counter, number = test.operands[2:4]
+    counts = any(
+        x.opcode in _ADDS and x.operands[0] == counter and {*x.operands[1:]} - {"RZ"} == {counter, "0x1"}
+        for x in inside
+    )
+    if not counts or _NUMBER.fullmatch(number) is None or test.operands[4] != "PT" or int(number, 16) < 2:
+        return None
+    return int(number, 16), ("NE" in test.modifiers) is not inside[-1].predicate.startswith("@!")
 
 
 def _one_sided(flow: Flow, loop: Loop, at: int) -> set[int]:

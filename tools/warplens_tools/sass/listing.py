@@ -11,7 +11,7 @@ from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.lazily import cached_property
 from warplens_tools.sass.addresses import AddressPattern, address_patterns
 from warplens_tools.sass.attribution import LineTable
-from warplens_tools.sass.by_data import skipped_by_data
+from warplens_tools.sass.by_data import counted_shares, skipped_by_data
 from warplens_tools.sass.flow import Flow, Loop, analyse
 from warplens_tools.sass.pipes import access_bytes, is_load, pipe_of, space_of
 from warplens_tools.sass.registers import registers_of
@@ -48,9 +48,11 @@ class Sass:
 
     @cached_property
     def weights(self) -> tuple[float, ...]:
-        """Relative executions: `TRIPS_PER_LEVEL` to the power of the depth; routines as often as they are called, and
-        the compiler's slow paths hardly any."""
-        return with_routines(self.instructions, self.flow, weights(self.flow))
+        """Relative executions: `TRIPS_PER_LEVEL` to the power of the depth, of what waits for a counter its share;
+        routines as often as they are called, and the compiler's slow paths hardly any."""
+        shares = self.counted_shares
+        own = tuple(w * shares.get(i, 1.0) for i, w in enumerate(weights(self.flow)))
+        return with_routines(self.instructions, self.flow, own)
 
     @cached_property
     def lines(self) -> tuple[int | None, ...]:
@@ -130,6 +132,11 @@ class Sass:
         if self.compiled is None:
             return ()
         return address_patterns(self.compiled, self.flow, self.block, self.gpu.limits)
+
+    @cached_property
+    def counted_shares(self) -> dict[int, float]:
+        """Share of an iteration's executions, of instructions that wait for a counter (`sass.by_data`)."""
+        return counted_shares(self.instructions, self.flow)
 
     @cached_property
     def skipped_by_data(self) -> frozenset[int]:
