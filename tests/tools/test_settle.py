@@ -225,3 +225,18 @@ def test_what_several_kernels_call_is_told_once_with_each_place() -> None:
     kept, gone = one_a_place([(told[0],), (told[1],)])
     assert [r.span for r in kept[0].related] == list(places)
     assert gone == ()
+
+
+def test_what_only_a_matching_key_comes_to_is_promised_nothing() -> None:
+    source = COPY.replace(
+        "    o[i] = a[i];\n",
+        "    if (a[i] == o[0] && a[i + 1] == o[1] && a[i + 2] == o[2])\n        o[i] = a[i];\n",
+    )
+    view = view_of(source, lines=(3, 4, 5, 6))
+    told = settle(view, finding(Gain.of(3.0, 3.0), line=5), of_program=False)
+    assert (told.gain, told.severity) == (None, "information")
+    assert "how often the branch of line 4 is taken" in told.missing
+    beside = settle(view, finding(Gain.of(3.0, 3.0), line=3), of_program=False)
+    assert beside.gain is not None
+    around = settle(view, finding(Gain.of(3.0, 3.0), line=5), of_program=True)
+    assert around.gain is not None

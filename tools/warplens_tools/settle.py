@@ -15,6 +15,7 @@ import msgspec
 
 from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
 from warplens_tools.cuda.facts.data_branches import data_branches, data_guards
+from warplens_tools.cuda.facts.matches import matched_sides
 from warplens_tools.cuda.facts.prints import prints
 from warplens_tools.cuda.facts.unsettled import unsettled_macro
 from warplens_tools.earned import SURE, UNLAUNCHED, WARNS, earned
@@ -55,6 +56,9 @@ def settle(view: KernelView, finding: Finding, *, of_program: bool, of_launch: b
     missing = tuple(dict.fromkeys((*finding.missing, *seen)))
     sure = _sure(view, finding, missing)
     gain = finding.gain
+    if not (of_program or _is_measured(finding)) and _is_matched(view, finding.span.line):
+        quiet = "information" if finding.severity == "warning" else finding.severity
+        return msgspec.structs.replace(finding, gain=None, confidence=sure, missing=missing, severity=quiet)
     if gain is not None:
         gain = _ranged(gain if of_program else within_launch(view, gain, counted=of_launch), sure)
         gain = _as_known(gain, missing)
@@ -105,7 +109,8 @@ def _unknown_weight(view: KernelView, line: int) -> list[str]:
     unknown = not loops or any(x.trips is None for x in loops.values())
     if depths and max(depths) < max(view.sass.flow.depths) and unknown:
         found.append("the trip counts of the loops")
-    taken = next((at for at, side in sides_by_data(view) if side.contains_line(line)), None)
+    sides = (*sides_by_data(view), *matched_sides(view.tree, view.kernel))
+    taken = next((at for at, side in sides if side.contains_line(line)), None)
     if taken is not None:
         found.append(f"how often the branch of line {taken} is taken")
     elif _is_skipped(view, line):
@@ -113,6 +118,11 @@ def _unknown_weight(view: KernelView, line: int) -> list[str]:
     elif _is_beside_loops(view, line):
         found.append("how often data let a thread come here")
     return found
+
+
+def _is_matched(view: KernelView, line: int) -> bool:
+    """Whether a line is for the thread whose key matches: what it costs is next to nothing."""
+    return any(side.contains_line(line) for _, side in matched_sides(view.tree, view.kernel))
 
 
 def _is_beside_loops(view: KernelView, line: int) -> bool:
