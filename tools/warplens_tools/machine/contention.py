@@ -13,6 +13,7 @@ from warplens_tools.lazily import cached_property
 from warplens_tools.machine.atomics import AtomicConflict, AtomicConflicts
 from warplens_tools.machine.constants import ConstantReads
 from warplens_tools.machine.gain import bound_ratio
+from warplens_tools.machine.single_turns import turned_weights
 from warplens_tools.machine.waiting import Waiting
 
 Resource = Literal["global atomics", "shared atomics", "constants"]
@@ -37,14 +38,20 @@ class Contention:
 
     @cached_property
     def _other(self) -> dict[str, float]:
-        return self.sass.cycles | self.waiting.latency_bound()
+        weights = turned_weights(self.code)
+        return self.sass.cycles_at(weights) | self.waiting.traffic.cycles(weights) | self.waiting.floor
 
     def gain(self, resource: Resource, after: float = 0.0) -> Gain | None:
         """Gain if a resource took `after` times its cycles, constants those of other tables; None without SASS."""
         if not self.sass:
             return None
         before = self._other | self.cycles
-        instead = sum(m.instead for m in self.atomics.in_global) if resource == "global atomics" else 0.0
+        instead = 0.0
+        if resource == "global atomics":
+            instead = sum(m.instead for m in self.atomics.in_global)
+        elif resource == "shared atomics":
+            # Lanes that each have a word of their own still take their turns, and warps swap it under each other.
+            instead = sum(m.cycles / m.lanes for m in self.atomics.in_shared)
         passes = self.constants.held if resource == "constants" else self.cycles[resource]
         ratio = bound_ratio(before, before | {resource: passes * after + instead})
         return Gain.of(ratio, ratio)
