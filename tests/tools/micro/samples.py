@@ -354,6 +354,24 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=True,
         ),
         Sample(
+            "weights that all threads share",
+            kernel(
+                "__shared__ float t[36][36]; t[0][i % 36] = a[i]; __syncthreads(); float s = 0; int x, y; "
+                "for (y = 0; y < 5; ++y) for (x = 0; x < 5; ++x) s += t[y][i + x] * a[y * 5 + x]; "
+                "x = i; y = blockIdx.y; o[y * n + x] = s;"
+            ),
+            finds=False,
+        ),
+        Sample(
+            "weights at a place of their own",
+            kernel(
+                "__shared__ float t[36][36]; t[0][i % 36] = a[i]; __syncthreads(); float s = 0; int y = 2; "
+                "for (int dy = -2; dy <= 2; ++dy) for (int dx = -2; dx <= 2; ++dx) { "
+                "int row = 2 - dy, column = 2 - dx, at = row * 5 + column; s += a[at] * t[y + dy][i + dx]; } o[i] = s;"
+            ),
+            finds=False,
+        ),
+        Sample(
             "a row of its own",
             kernel("int first = i * n; float s = 0; for (int k = 0; k < n; ++k) s += a[first + k]; o[i] = s;"),
             finds=False,

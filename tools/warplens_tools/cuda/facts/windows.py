@@ -83,7 +83,7 @@ class _Reader:
             return None
         for read in self._reads(inner):
             words = set(_WORD.findall(self.tree.code_of(read)))
-            if all(words & names for names in moved):
+            if all(words & names for names in moved) and self._is_own(read, words):
                 return Window(self.tree.span(read), self._name(read), loops[0], loops[1])
         return None
 
@@ -99,6 +99,12 @@ class _Reader:
             if any(self._leads(n, read) for n in sums):
                 return Window(self.tree.span(read), self._name(read), None, found)
         return None
+
+    def _is_own(self, read: Node, words: set[str]) -> bool:
+        """Whether what is read is another element for each thread, as weights are not that all of them share."""
+        index = read.child_by_field_name("indices")
+        form = self.forms.form(index.named_children[0]) if index is not None and index.named_children else None
+        return bool(words & self.own) and not (form is not None and form.uniform)
 
     def _leads(self, place: Node, read: Node) -> bool:
         """Whether a place is in a read's index, or what a name of the index is set to."""
