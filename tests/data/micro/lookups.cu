@@ -81,3 +81,23 @@ __global__ void rounds_of_few_copies(unsigned *out, const unsigned *in, const un
             ^ __byte_perm(table[x >> 16 & 255][lane], 0, 0x1032) ^ __byte_perm(table[x >> 24][lane], 0, 0x0321);
     out[i] = x;
 }
+
+// A table of each lane's own beside values that all lanes share: data chooses the row, the lane its bank.
+const int kWide = 128;
+__global__ void own_column(const int* __restrict__ codes, const float* values, const float* entries, float* out, int w) {
+    __shared__ float shared_values[kWide];
+    __shared__ float mine[8][kWide];
+    int lane = threadIdx.x, row = blockIdx.x * 12, column = blockIdx.y * kWide + lane;
+    shared_values[lane] = values[row * 10 + lane];
+    for (int v = 0; v < 8; ++v) mine[v][lane] = entries[column * 8 + v];
+    __syncthreads();
+    float sum = 0;
+    for (int k = 0; k < kWide; k += 8) {
+        unsigned code = codes[(row + k) * w + column];
+        sum += mine[code & 7][lane] * shared_values[k] + mine[code >> 3 & 7][lane] * shared_values[k + 1];  // expect: small-register-tile
+        sum += mine[code >> 6 & 7][lane] * shared_values[k + 2] + mine[code >> 9 & 7][lane] * shared_values[k + 3];
+        sum += mine[code >> 12 & 7][lane] * shared_values[k + 4] + mine[code >> 15 & 7][lane] * shared_values[k + 5];
+        sum += mine[code >> 18 & 7][lane] * shared_values[k + 6] + mine[code >> 21 & 7][lane] * shared_values[k + 7];
+    }
+    atomicAdd(&out[column], sum);
+}

@@ -127,9 +127,10 @@ class TableLookups(MicroTool):
 
     @cached_property
     def _reads(self) -> list[ArrayAccess]:
-        """What the source reads of shared memory on their lines."""
+        """What the source reads of shared memory on their lines, at places that threads and loops do not tell."""
         lines = {self.sass.lines[i] for i in self.lookups} | {self.sass.written[i] for i in self.lookups}
-        return [a for a in self.view.accesses if a.space == "shared" and a.span.line in lines]
+        shared = [a for a in self.view.accesses if a.space == "shared" and a.span.line in lines]
+        return [a for a in shared if a.index is None] or shared
 
     @cached_property
     def copies(self) -> int:
