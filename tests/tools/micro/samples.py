@@ -77,6 +77,14 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
         Sample(
+            "an element that moves on with a variable of its own",
+            kernel(
+                "int p = i, c = i + blockDim.x; for (int k = 1; k < n; ++k) "
+                "{ o[c] = o[c] + o[p]; p = c; c += blockDim.x; }"
+            ),
+            finds=False,
+        ),
+        Sample(
             "sums in shared memory",
             kernel(
                 "extern __shared__ float s[]; for (int k = 0; k < n; ++k) "

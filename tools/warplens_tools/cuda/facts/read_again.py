@@ -87,7 +87,7 @@ def is_long(loop: Loop) -> bool:
 
 def hangs_on(access: ArrayAccess, outer: Loop) -> bool:
     """Whether the elements that one iteration of a loop reads hang on which it is."""
-    names = {outer.counter, f"{outer.variable}@{outer.offset}"} - {""}
+    names = {outer.counter, *(f"{what}@{outer.offset}" for what in (outer.variable, "iteration"))} - {""}
     within = [loop for loop in access.loops if loop.offset > outer.offset]
     forms = [access.index, *(f for loop in within for f in (loop.first, loop.bound, loop.step))]
     if None in forms:
