@@ -103,7 +103,9 @@ class _Reader:
     def _is_own(self, read: Node, words: set[str]) -> bool:
         """Whether what is read is another element for each thread, as weights are not that all of them share."""
         index = read.child_by_field_name("indices")
-        form = self.forms.form(index.named_children[0]) if index is not None and index.named_children else None
+        form = (
+            self.forms.form(index.named_children[0]) if index is not None and index.named_children else None
+        )
         return bool(words & self.own) and not (form is not None and form.uniform)
 
     def _leads(self, place: Node, read: Node) -> bool:
