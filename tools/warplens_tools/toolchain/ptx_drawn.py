@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from warplens_tools.toolchain.ptx_ends import Ends
-from warplens_tools.toolchain.ptx_flow import Flow, Step, bodies_of, kernels_of
+from warplens_tools.toolchain.ptx_flow import Flow, Step, kernels_of
 from warplens_tools.toolchain.symbols import unit_free_name
 
 _SHARED_STORE = re.compile(r"\bst(?:\.\w+)*\.shared(?:\.\w+)*\s+\[[^\]]+\]\s*,\s*([^;]+);")
@@ -21,12 +21,7 @@ _REGISTER = re.compile(r"%(?:rd|r)\d+")
 def drawn_in(ptx: str) -> frozenset[str]:
     """The kernels whose global addresses rest on what an atomic operation on global memory has returned, through shared
     memory too, by the names that they have whatever the unit."""
-    bodies = dict(bodies_of(ptx))
-    return frozenset(
-        name
-        for name, flow in ((unit_free_name(mangled), flow) for mangled, flow in kernels_of(ptx))
-        if _draws(flow, bodies[name])
-    )
+    return frozenset(unit_free_name(mangled) for mangled, flow in kernels_of(ptx) if _draws(flow))
 
 
 def undrawn(
@@ -41,13 +36,13 @@ def undrawn(
     return ""
 
 
-def _draws(flow: Flow, body: str) -> bool:
+def _draws(flow: Flow) -> bool:
     reached = flow.closure({place for _, place in flow.accessed})
     if _returned(flow, reached):
         return True
     if not any(step.name.startswith("ld.") and ".shared" in step.name for step in _steps(flow, reached)):
         return False
-    stored = {r for operand in _SHARED_STORE.findall(body) for r in _REGISTER.findall(operand)}
+    stored = {r for operand in _SHARED_STORE.findall(flow.body) for r in _REGISTER.findall(operand)}
     return _returned(flow, flow.closure(stored))
 
 

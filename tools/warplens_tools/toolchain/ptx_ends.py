@@ -54,6 +54,11 @@ class Loop(msgspec.Struct, frozen=True):
     #: It writes to an array of the thread's own.
     keeps: bool
 
+    @property
+    def open_ended(self) -> bool:
+        """Whether data alone end it."""
+        return self.by_data and not self.counted
+
 
 class Ends(msgspec.Struct, frozen=True):
     """Of one kernel: how many loops data alone end, and how many in none of these go a fixed number of rounds and halve
@@ -92,7 +97,7 @@ def holds_less(baseline: Mapping[str, Ends], candidate: Mapping[str, Ends]) -> s
 
 
 def _ends(loops: Sequence[Loop], body: str) -> Ends:
-    open_ended = [loop for loop in loops if loop.by_data and not loop.counted]
+    open_ended = [loop for loop in loops if loop.open_ended]
     tried = [loop for loop in loops if loop.fixed and not loop.halves]
     return Ends(
         len(open_ended),

@@ -114,6 +114,8 @@ class Flow:
     """How the registers of one kernel come from one another."""
 
     def __init__(self, kernel: str, body: str, wide_parameters: set[str]) -> None:
+        #: Its text without comments.
+        self.body = body
         #: Its parameters of 64 bits, by number.
         self.wide_parameters = wide_parameters
         #: What makes each register.

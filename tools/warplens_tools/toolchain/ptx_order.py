@@ -14,7 +14,7 @@ import msgspec
 
 from warplens_tools.toolchain.ptx_blocks import after_each, blocks_of
 from warplens_tools.toolchain.ptx_ends import LOOKS, loops_in
-from warplens_tools.toolchain.ptx_flow import Flow, bodies_of, kernels_of
+from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
 from warplens_tools.toolchain.symbols import unit_free_name
 
 _FENCE = re.compile(
@@ -41,9 +41,7 @@ class Order(msgspec.Struct, frozen=True):
 
 def order_in(ptx: str) -> dict[str, Order]:
     """Of each kernel of a unit, by the name that it has whatever the unit."""
-    bodies = dict(bodies_of(ptx))
-    named = ((unit_free_name(mangled), flow) for mangled, flow in kernels_of(ptx))
-    return {name: _of(flow, bodies[name]) for name, flow in named}
+    return {unit_free_name(mangled): _of(flow) for mangled, flow in kernels_of(ptx)}
 
 
 def unordered(baseline: Mapping[str, Order], candidate: Mapping[str, Order]) -> str:
@@ -57,10 +55,10 @@ def unordered(baseline: Mapping[str, Order], candidate: Mapping[str, Order]) -> 
     return ""
 
 
-def _of(flow: Flow, body: str) -> Order:
-    blocks = blocks_of(body, {})
-    lines = body.split("\n")
-    waiting = [n for loop in loops_in(body) if loop.by_data and not loop.counted for n in loop.blocks]
+def _of(flow: Flow) -> Order:
+    blocks = blocks_of(flow.body, {})
+    lines = flow.body.split("\n")
+    waiting = [n for loop in loops_in(flow.body) if loop.open_ended for n in loop.blocks]
     code = [[lines[number] for number, _ in block.instructions] for block in blocks]
     flags = {
         base

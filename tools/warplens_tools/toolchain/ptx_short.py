@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from warplens_tools.toolchain.ptx_flow import Flow, Step, bodies_of, kernels_of
+from warplens_tools.toolchain.ptx_flow import Flow, Step, kernels_of
 from warplens_tools.toolchain.symbols import unit_free_name
 
 #: A load of one integer, and one of several at once too.
@@ -49,9 +49,7 @@ class Short(msgspec.Struct, frozen=True):
 
 def short_in(ptx: str) -> dict[str, Short]:
     """Of each kernel of a unit, by the name that it has whatever the unit."""
-    bodies = dict(bodies_of(ptx))
-    named = ((unit_free_name(mangled), flow) for mangled, flow in kernels_of(ptx))
-    return {name: _Numbers(flow, bodies[name]).short() for name, flow in named}
+    return {unit_free_name(mangled): _Numbers(flow).short() for mangled, flow in kernels_of(ptx)}
 
 
 def shortened(baseline: Mapping[str, Short], candidate: Mapping[str, Short]) -> str:
@@ -73,8 +71,8 @@ def shortened(baseline: Mapping[str, Short], candidate: Mapping[str, Short]) -> 
 class _Numbers:
     """What one kernel does to integers that it loads."""
 
-    def __init__(self, flow: Flow, body: str) -> None:
-        self._flow, self._body = flow, body
+    def __init__(self, flow: Flow) -> None:
+        self._flow, self._body = flow, flow.body
 
     def short(self) -> Short:
         """All of it."""
