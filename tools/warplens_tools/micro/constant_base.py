@@ -99,8 +99,7 @@ class ConstantBase(MicroTool):
 
     def _instructions(self, line: int) -> list[int]:
         """Arithmetic and branches of a line without what only odd arguments take."""
-        rare = self.sass.flow.rare if self.sass else frozenset()
-        return [i for i in self.sass.on_line(line, lambda x: pipe_of(x) not in _OTHERS) if i not in rare]
+        return self.sass.usual_on(line, lambda x: pipe_of(x) not in _OTHERS)
 
     def _special(self, line: int) -> list[int]:
         return self.sass.on_line(line, lambda x: x.opcode == "MUFU")

@@ -36,9 +36,9 @@ from collections.abc import Iterator
 from warplens_tools.finding import Finding, count
 from warplens_tools.machine.gain import removal_gain
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.arithmetic import arithmetic_on
 from warplens_tools.micro.common.judges import judge_by_arithmetic
 from warplens_tools.rewrite.constant_power import REWRITE
-from warplens_tools.sass.pipes import pipe_of
 
 #: Instructions on a line from which the function was called, and the largest exponent that products are better for.
 CALLED, LARGEST = 20, 64
@@ -67,7 +67,7 @@ class ConstantPower(MicroTool):
             exponent = abs(float(call[2].rstrip("fF"))) if call is not None else 0.0
             if call is None or (not 1.0 < exponent <= LARGEST and exponent != 0.5):
                 continue
-            here = self._arithmetic(line)
+            here = arithmetic_on(self.sass, line)
             gain = removal_gain(self.sass, here, floor)
             if len(here) < CALLED or gain is None or gain.estimate < self.worth:
                 continue
@@ -91,13 +91,6 @@ class ConstantPower(MicroTool):
                 gain=gain,
                 fixes=self.fixes_of(REWRITE, lines=(line,)),
             )
-
-    def _arithmetic(self, line: int) -> list[int]:
-        """Arithmetic of a line without what only odd arguments take."""
-        rare = self.sass.flow.rare
-        kinds = ("fp32", "fp64", "int", "alu", "sfu")
-        found = self.sass.where(lambda x: pipe_of(x) in kinds)
-        return [i for i in found if self.sass.lines[i] == line and i not in rare]
 
 
 def _cheaper(exponent: float) -> str:

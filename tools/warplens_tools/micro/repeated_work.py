@@ -38,8 +38,8 @@ from warplens_tools.cuda.facts.lane_names import names_from
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.gain import removal_gain
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.arithmetic import arithmetic_on
 from warplens_tools.micro.common.judges import judge_by_arithmetic
-from warplens_tools.sass.pipes import pipe_of
 
 #: Instructions on the lines of the calls from which they are worth a table.
 COSTLY = 20
@@ -83,11 +83,11 @@ class RepeatedWork(MicroTool):
         body = re.sub(r",(?=\s*\w+\s*=[^=])", ";", body)
         changing = names_from(body, frozenset({f"blockIdx_{axis}"}))
         lines = self._lines(changing | {f"blockIdx_{axis}"}, axis)
-        here = [i for n in lines for i in self._arithmetic(n)]
+        here = [i for n in lines for i in arithmetic_on(self.sass, n)]
         gain = removal_gain(self.sass, here, self.view.traffic.cycles() | self.view.waiting.start)
         if len(here) < COSTLY or gain is None or gain.estimate < self.worth:
             return None
-        line = max(lines, key=lambda n: self.sass.weigh(frozenset(self._arithmetic(n))))
+        line = max(lines, key=lambda n: self.sass.weigh(frozenset(arithmetic_on(self.sass, n))))
         names = " and ".join(dict.fromkeys(name for n in lines for name in lines[n]))
         times = f"each of {blocks} blocks" if blocks is not None else "every block"
         message = (
@@ -139,9 +139,3 @@ class RepeatedWork(MicroTool):
             if calls and not any(set(_WORD.findall(call[2])) & changing for call in calls):
                 found[line] = tuple(call[1] for call in calls)
         return found
-
-    def _arithmetic(self, line: int) -> list[int]:
-        """Arithmetic of a line without what only odd arguments take."""
-        rare, kinds = self.sass.flow.rare, ("fp32", "fp64", "int", "alu", "sfu")
-        found = self.sass.where(lambda x: pipe_of(x) in kinds)
-        return [i for i in found if self.sass.lines[i] == line and i not in rare]

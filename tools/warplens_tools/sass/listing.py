@@ -72,6 +72,10 @@ class Sass:
         """Indices of the instructions, of a kind, that belong to a line of the kernel."""
         return [i for i, n in enumerate(self.lines) if n == line and is_one(self.instructions[i])]
 
+    def usual_on(self, line: int | None, is_one: Callable[[Instruction], bool] = lambda _: True) -> list[int]:
+        """As `on_line`, without what only odd operands take."""
+        return [i for i in self.on_line(line, is_one) if i not in self.flow.rare]
+
     def in_loops_on(
         self, line: int | None, is_one: Callable[[Instruction], bool] = lambda _: True
     ) -> list[int]:

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel
-from warplens_tools.cuda.syntax.functions import Function, functions_of, plain_name
+from warplens_tools.cuda.syntax.callees import parameter_names
+from warplens_tools.cuda.syntax.functions import functions_of, plain_name
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
 from warplens_tools.tunable.source import File
 
 _LEAVES = frozenset({"break_statement", "return_statement", "goto_statement"})
-_NAME = re.compile(r"[A-Za-z_]\w*")
 _NUMBER = re.compile(r"(?<![\w.])(?:0[xX][\da-fA-F]+|\d+)[uUlL]*(?![\w.])")
 #: Arithmetic, which goes up to nothing.
 _ARITHMETIC = re.compile(
@@ -93,15 +93,9 @@ class Walked:
             return False
         if known is None or depth >= _MOST:
             return True
-        declared = _parameters(*known)
+        declared = parameter_names(*known)
         into = frozenset(declared[index] for index in passed if index < len(declared))
         return self._covers(known[0], known[1].body, into, depth + 1)
-
-
-def _parameters(tree: SourceTree, function: Function) -> list[str]:
-    listed = function.declarator.child_by_field_name("parameters")
-    texts = [tree.code_of(one) for one in listed.named_children] if listed is not None else []
-    return [(_NAME.findall(text.partition("=")[0]) or [""])[-1] for text in texts]
 
 
 def _names(tree: SourceTree, node: Node, own: frozenset[str] = frozenset()) -> set[str]:
