@@ -36,7 +36,7 @@ def _candidate(name: str, body: str) -> Candidate:
 def test_right_and_wrong_candidates(judge: Judge) -> None:
     right = _candidate("right", "if (i < n) out[i] = 1.0f + by * __ldg(in + i);")
     wrong = {
-        "constant": "if (i < n) out[i] = in[i] * 2.5f + 1.0f;",
+        "bound": "if (i < n) out[i] = in[i] * fminf(by, 2.5f) + 1.0f;",
         "guard": "if (i < 20000) out[i] = in[i] * by + 1.0f;",
         "beyond": "out[i] = i < n ? in[i] * by + 1.0f : 0.0f;",
         "race": "if (i < n) { out[i] += in[i] * by; out[(i + 1) % n] = 1.0f; }",
@@ -92,6 +92,20 @@ def test_a_race_of_the_kernel_is_not_laid_at_anybody_elses_door(
         (verdict,) = judge.judge([Candidate("same", str(source), "", (), title="as it is")])
     said = "the kernel's own results differ from run to run"
     assert (verdict.state, verdict.reason[: len(said)]) == ("unproven", said)
+
+
+def test_who_once_comes_to_the_same_is_right_where_drawn_numbers_have_the_kernel_race_with_itself(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source = SOURCE.with_stem("racy_elsewhere")
+    wrong = candidate(source, "wrong", "= in[i] * apart;", "= in[i] * max(apart, kApart);")
+    same = [
+        candidate(source, f"same {k}", "= in[i] * apart;", f"= apart * in[i] + {k} - {k};") for k in range(12)
+    ]
+    with contextmanager(on_software_card)(source, "", monkeypatch, tmp_path) as judge:
+        *found, odd = compared_thoroughly(judge, [*same, wrong])
+    assert not [one.reason for one in found if "run to run" in one.reason]
+    assert odd.state in ("wrong", "unproven"), odd.reason
 
 
 def test_what_is_not_better_than_the_best_is_looked_at_briefly(

@@ -48,6 +48,7 @@ struct Outcome {
     Difference difference;
     bool bitwise = false;
     bool lowered = false;            // right only because a lower precision is allowed
+    bool by_chance = false;          // the original does not always give its own results there
 };
 
 class Oracle {

@@ -118,6 +118,7 @@ Outcome Oracle::own_doing(const Case& c, const Outcome& first, const std::functi
         if (own.state != std::string("wrong")) continue;
         Outcome outcome = first;
         outcome.state = "unproven";
+        outcome.by_chance = true;
         outcome.reason = "the kernel's own results differ from run to run: of the original, launched again on equal inputs, " + own.reason;
         return outcome;
     }
