@@ -148,11 +148,11 @@ class Visit {
         } catch (const Refused& refused) {
             record.add("state", refused.state).add("reason", refused.what());
         } catch (const Hung& hung) {
-            record.add("state", "hung").add("reason", hung.what());
+            record.add("state", "hung").add("reason", hung.what() + where());
             lost = true;
         } catch (const DriverError& error) {
             lost = is_sticky(error.status);
-            record.add("state", lost ? "crashed" : "illegal").add("reason", error.what());
+            record.add("state", lost ? "crashed" : "illegal").add("reason", error.what() + where());
         }
         memory_->unbind();
         results_.write(record);
@@ -171,6 +171,12 @@ class Visit {
         Oracle& oracle;
     };
     World own() { return {baseline_, *memory_, *oracle_}; }
+
+    // The set of inputs that was looked at last, in words; "" for the program's own.
+    std::string where() const {
+        const std::string there = looking_at_ ? looking_at_->variant.name : "own";
+        return there == "own" ? "" : ", on inputs " + there + (looking_at_roomy_ ? ", with more memory than the program has" : "");
+    }
 
     // The program's memory, whatever a run has done to it.
     void put_back() {
@@ -206,6 +212,8 @@ class Visit {
         worst.bitwise = true;
         for (const Case& c : in.oracle.cases()) {
             if (!meant(c) || !in.oracle.means(c, loaded.launch())) continue;
+            looking_at_ = &c;
+            looking_at_roomy_ = &in.oracle == roomy_.get();
             results_.pulse();
             if (now() > compared_until_) return too_long(worst);
             Outcome outcome = once(in, loaded, c);
@@ -235,6 +243,7 @@ class Visit {
             if (!outcome.reason.empty()) break;
         }
         in.memory.unbind();
+        looking_at_ = nullptr;
         return worst;
     }
 
@@ -343,6 +352,7 @@ class Visit {
     void measure(const Candidate& candidate, Record& record) {
         const double started = now();
         compared_until_ = started + job_.option("compare_seconds");
+        looking_at_ = nullptr;
         ran_ = Ran();
         auto loaded = load(candidate, own());
         refuse_local(loaded->launch().function);
@@ -404,6 +414,8 @@ class Visit {
     std::mt19937_64 random_{job_.seed};
     bool slow_ = false;
     double compared_until_ = 0;
+    const Case* looking_at_ = nullptr;  // while it is compared
+    bool looking_at_roomy_ = false;     // on larger copies of the memory
     double bar_ = job_.option("time") ? job_.option("bar") : 0;  // the speedup to beat for a look in full; 0 for none
     Scrub scrub_;
     std::function<void()> forget_;
