@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import msgspec
+
 from warplens_tools.evidence import Instruction
 from warplens_tools.sass.blocks import Block
 from warplens_tools.sass.flow import Flow, Loop
@@ -24,16 +26,27 @@ _ADDS = frozenset({"IADD3", "VIADD", "UIADD3"})
 _JOINED = 4
 
 
-def skipped_by_data(instructions: Sequence[Instruction], flow: Flow) -> frozenset[int]:
-    """Indices of those, without the compiler's own slow paths."""
-    found: set[int] = set()
+class Skip(msgspec.Struct, frozen=True):
+    """A branch in a loop by which such a comparison, `test`, lets an iteration skip instructions, and their indices."""
+
+    branch: int
+    test: int
+    loop: Loop
+    skipped: frozenset[int]
+
+
+def skips_by_data(instructions: Sequence[Instruction], flow: Flow) -> tuple[Skip, ...]:
+    """Every such branch, for each loop around it; what it skips is without the compiler's own slow paths."""
+    found = []
     for loop in flow.loops:
-        for at in loop.blocks:
+        for at in sorted(loop.blocks):
             block = flow.blocks[at]
-            if len(block.successors) > 1 and _is_by_data(instructions, block):
-                found |= _one_sided(flow, loop, at)
-    every = {i for b in found for i in range(flow.blocks[b].first, flow.blocks[b].last + 1)}
-    return frozenset(every - flow.rare)
+            test = _test(instructions, block) if len(block.successors) > 1 else None
+            if test is not None:
+                sides = _one_sided(flow, loop, at)
+                every = {i for b in sides for i in range(flow.blocks[b].first, flow.blocks[b].last + 1)}
+                found.append(Skip(block.last, test, loop, frozenset(every - flow.rare)))
+    return tuple(found)
 
 
 def counted_shares(instructions: Sequence[Instruction], flow: Flow) -> dict[int, float]:
@@ -101,8 +114,8 @@ def _reached(flow: Flow, loop: Loop, start: int) -> set[int]:
     return found
 
 
-def _is_by_data(instructions: Sequence[Instruction], block: Block) -> bool:
-    """Whether the block's branch hangs on a comparison of floating-point values that the block makes."""
+def _test(instructions: Sequence[Instruction], block: Block) -> int | None:
+    """The comparison of floating-point values, in the block, that its branch hangs on; None for any other branch."""
     named = _PREDICATE.search(instructions[block.last].predicate.removeprefix("@"))
     wanted = {named[1]} if named is not None else set()
     for i in range(block.last - 1, block.first - 1, -1):
@@ -111,9 +124,9 @@ def _is_by_data(instructions: Sequence[Instruction], block: Block) -> bool:
         if not own or not x.opcode.endswith(("SETP", "SETP2", "PLOP3")):
             continue
         if x.opcode in _COMPARES:
-            return True
+            return i
         taken = {m[1] for o in x.operands[2:] if (m := _PREDICATE.fullmatch(o)) is not None}
         wanted = (wanted - own) | taken
         if len(wanted) > _JOINED:
-            return False
-    return False
+            return None
+    return None

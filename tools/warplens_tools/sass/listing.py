@@ -11,7 +11,7 @@ from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.lazily import cached_property
 from warplens_tools.sass.addresses import AddressPattern, address_patterns
 from warplens_tools.sass.attribution import LineTable
-from warplens_tools.sass.by_data import counted_shares, skipped_by_data
+from warplens_tools.sass.by_data import Skip, counted_shares, skips_by_data
 from warplens_tools.sass.flow import Flow, Loop, analyse
 from warplens_tools.sass.pipes import access_bytes, is_load, pipe_of, space_of
 from warplens_tools.sass.registers import registers_of
@@ -145,7 +145,12 @@ class Sass:
     @cached_property
     def skipped_by_data(self) -> frozenset[int]:
         """Indices of what floating-point values let an iteration skip (`sass.by_data`)."""
-        return skipped_by_data(self.instructions, self.flow)
+        return frozenset(i for skip in self.skips_by_data for i in skip.skipped)
+
+    @cached_property
+    def skips_by_data(self) -> tuple[Skip, ...]:
+        """The branches by which they do (`sass.by_data`)."""
+        return skips_by_data(self.instructions, self.flow)
 
     def feeding(self, wanted: Collection[int]) -> frozenset[int]:
         """Indices of arithmetic that only prepares what some instructions read (`sass.backward_slice`)."""

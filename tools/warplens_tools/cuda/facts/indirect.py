@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Accesses to global memory at a place that data choose for each lane: `x[column[k]]`, `grid[cell]`, `out[slot]`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.facts.data_branches import BodyNames, names_in
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.values.kernel_tree import kernel_tree
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+#: Names of members, and what stands in the brackets of an inner access: neither is added to the index itself.
+_MEMBER = re.compile(r"(?:\.|->)\s*[A-Za-z_]\w*")
+_INNER = re.compile(r"\[[^\[\]]*\]")
+#: Iterations up to which a loop goes on to the neighbours of one chosen place.
+_FEW = 16
+
+
+def indirect_accesses(
+    tree: SourceTree, kernel: Kernel, accesses: Sequence[ArrayAccess]
+) -> tuple[ArrayAccess, ...]:
+    """Those of `accesses`, which are the kernel's, that are so, in their order: no walks along a row, no atomics, and
+    none whose lanes stand side by side from the chosen place on."""
+    expanded = kernel_tree(tree, kernel)
+    if expanded is None:
+        return ()
+    names = names_in(expanded, kernel)
+    return tuple(a for a in accesses if a.space == "global" and not a.atomic and _is_chosen(a, names))
+
+
+def _is_chosen(access: ArrayAccess, names: BodyNames) -> bool:
+    """Whether every lane comes to the access, each at a place that it has loaded or worked out of what it loaded."""
+    if access.few or access.one or access.index is not None or len(access.indices) != 1:
+        return False
+    if access.traced is not None and access.traced.told_by_lanes is not None:
+        return False
+    code = access.indices[0]
+    own = _added(code)
+    inside = set(_WORD.findall(_MEMBER.sub("", code)))
+    loaded = bool(inside & names.lanes) and ("[" in code or bool(own & names.pointers))
+    if not (own & names.data or loaded):
+        return False
+    if any(loop.variable in own and not (loop.trips and loop.trips <= _FEW) for loop in access.loops):
+        return False  # a walk from the chosen place on
+    return not own & (names.lanes - names.data)
+
+
+def _added(code: str) -> set[str]:
+    """The names that an index is made of, without those that only choose what is loaded for it."""
+    code = _MEMBER.sub("", code)
+    while (less := _INNER.sub(" ", code)) != code:
+        code = less
+    return set(_WORD.findall(code))

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""indirect-access
+
+**What.** Each lane reads or writes global memory at a place that data choose: through an index that it has loaded, a
+cell that it has worked out of a position, a slot that it was handed.
+
+**Why it costs.** Nothing keeps the places of neighbouring lanes together. A request takes up to 32 sectors of 32 bytes,
+of which 4 or 8 bytes are used; what the caches do not hold comes from device memory at an eighth of its bandwidth, and
+a gather waits for the load of its index before.
+
+**Wrong**
+
+```cuda
+for (int k = first[row]; k < first[row + 1]; ++k)
+    force += pull(x[neighbour[k]]);          // neighbours anywhere in x
+```
+
+**Right**
+
+```cuda
+// particles sorted by cell (vertices, cells or atoms renumbered) every few steps: neighbour[k] is near row,
+// and position, charge and type of one are one float4
+```
+
+**Evidence.** The index as it is written and what flows into it; where SASS is at hand, global loads and stores of the
+line, as often as they run.
+
+**Threshold.** A fifth of the kernel's global accesses, as often as each runs. It is information: how near the places
+are only a run shows. Walks along a row from a chosen start are told as per-thread-chunks, atomics by the checks on
+atomics.
+
+**References.** CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"; NVIDIA GPU Gems 3, chapter 31 (sorted
+particles); Cuthill and McKee, "Reducing the bandwidth of sparse symmetric matrices" (1969).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.facts.indirect import indirect_accesses
+from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.micro.base import MicroTool
+
+#: Share of the kernel's global accesses, as often as each runs, from which they are told.
+OFTEN = 0.2
+_SHOWN = 4
+
+
+class IndirectAccess(MicroTool):
+    """Lanes go to places that data choose."""
+
+    code = "WL127"
+    slug = "indirect-access"
+    title = "Gathers and scatters through an index that data choose"
+    rule_words = "uncoalesced|access pattern.*global|sector"
+    tiers = ("source", "binary")
+    relevant = ("memory", "latency", "compute")
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the access that runs most."""
+        found = indirect_accesses(self.view.tree, self.view.kernel, self.view.global_accesses)
+        if self.sass:
+            found = tuple(a for a in found if self.sass.global_on(a.span.line))
+        if not found or (self.sass and not self._are_often(found)):
+            return
+        worst = max(found, key=lambda a: (self._weight(a), len(a.loops), -a.span.line))
+        text = " ".join(self.view.said(worst.span).split())
+        others = {a.span.line: a for a in found if a.span.line != worst.span.line}
+        yield self.finding(
+            worst.span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"{'Scatter' if worst.writes else 'Gather'}: data choose where each lane's {text} lies, up to 32 "
+                f"sectors per request, "
+                + ("each filled in part." if worst.writes else "behind the load of what chooses it.")
+            ),
+            guidance=(
+                "Order the elements so that neighbouring lanes come to neighbouring places (sort by cell or key, "
+                f"renumber the mesh, the atoms or the vertices), and keep what is needed of one element of {worst.name} "
+                "together, as one vector (float2, float4)."
+            ),
+            evidence=(
+                self.view.observe("accesses at places that data choose", float(len(found)), tier="source"),
+            ),
+            related=tuple(
+                RelatedSpan(a.span, "a place that data choose here too")
+                for a in list(others.values())[:_SHOWN]
+            ),
+        )
+
+    def _weight(self, access: ArrayAccess) -> float:
+        """How often it runs; without SASS nothing is known."""
+        return self.sass.weigh(self.sass.global_on(access.span.line)) if self.sass else 0.0
+
+    def _are_often(self, found: Sequence[ArrayAccess]) -> bool:
+        weight = self.sass.weights
+        own = {i for a in found for i in self.sass.global_on(a.span.line)}
+        every = self.sass.where(lambda x: x.opcode in ("LDG", "STG", "LD", "ST"))
+        return sum(weight[i] for i in own) >= OFTEN * sum(weight[i] for i in every)
