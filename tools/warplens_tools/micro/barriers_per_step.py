@@ -84,9 +84,13 @@ class BarriersPerStep(MicroTool):
         others = (BarrierHeavy, ExcessBarriers)
         if any(True for tool in others for _ in tool(self.view).check()):
             return
-        yield (
-            self._of_block(max(found, key=lambda x: len(x.barriers))) if found else self._handed_on(handed[0])
-        )
+        worst = max(found, key=lambda x: len(x.barriers), default=None)
+        if worst is None:
+            yield self._handed_on(handed[0])
+            return
+        inner = [x for x in loops if x.barriers and x is not worst and _is_within(x.span, worst.span)]
+        deepest = [x for x in inner if not any(y is not x and _is_within(y.span, x.span) for y in inner)]
+        yield self._of_inner(deepest[0], worst) if deepest else self._of_block(worst)
 
     def _of_grid(self, found: LoopedBarriers) -> Finding:
         many = count(len(found.of_grid), "barrier")
@@ -116,6 +120,18 @@ class BarriersPerStep(MicroTool):
             "with __syncwarp.",
         )
 
+    def _of_inner(self, inner: LoopedBarriers, worst: LoopedBarriers) -> Finding:
+        """Of the loop within, whose barriers run most often."""
+        return self._found(
+            inner,
+            (*inner.barriers, *worst.barriers),
+            f"{count(len(inner.barriers), 'barrier')} of the block in each iteration of this loop, within the loop of "
+            f"line {worst.span.line}, which has {len(worst.barriers)} more: all warps wait for the slowest at each.",
+            "Let an iteration do more between two barriers (several elements of the loop at a time, one for each warp, "
+            "with __syncwarp or atomics within it), use buffers in turn, and keep what one thread does for the others "
+            "out of the loop.",
+        )
+
     def _handed_on(self, found: LoopedBarriers) -> Finding:
         return self._found(
             found,
@@ -140,3 +156,7 @@ class BarriersPerStep(MicroTool):
                                         tier="source"),),
             related=tuple(RelatedSpan(b, "a barrier") for b in barriers[:_SHOWN]),
         )  # fmt: skip
+
+
+def _is_within(inner: Span, outer: Span) -> bool:
+    return outer.contains_line(inner.line) and outer.contains_line(inner.end_line)

@@ -46,7 +46,7 @@ from collections.abc import Iterator
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.generator_states import drawn_in_loops
-from warplens_tools.cuda.facts.memory_sums import MemorySum, memory_sums
+from warplens_tools.cuda.facts.memory_sums import MemorySum, memory_sums, stored_sums
 from warplens_tools.cuda.facts.read_again import ReadAgain, read_again
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
@@ -74,6 +74,9 @@ class ElementsReadAgain(MicroTool):
 
     def _sums(self) -> Iterator[Finding]:
         found = [s for s in memory_sums(self.view.accesses) if self._is_loaded(s.access) and self._is_own(s)]
+        if self.sass and not found:
+            stored = stored_sums(self.view.accesses, self.view.said)
+            found = [s for s in stored if self._is_loaded(s.access) and self._is_stored(s.access)]
         if not found:
             return
         worst = min(found, key=lambda s: s.access.space != "global")
@@ -168,6 +171,10 @@ class ElementsReadAgain(MicroTool):
             f"Read again: {text} is loaded from global memory again, after the loop of line "
             f"{worst.before.loops[-1].span.line} has {done} the same elements."
         )
+
+    def _is_stored(self, access: ArrayAccess) -> bool:
+        """Whether SASS stores to global memory in loops on the line."""
+        return bool(self.sass.in_loops_on(access.span.line, lambda x: x.opcode == "STG"))
 
     def _is_loaded(self, access: ArrayAccess) -> bool:
         """Whether SASS, where it is at hand, has loads of that memory (or stores, where it only stores) in loops on the

@@ -25,7 +25,7 @@ for (int k = first[row]; k < first[row + 1]; ++k)
 **Evidence.** The index as it is written and what flows into it; where SASS is at hand, global loads and stores of the
 line, as often as they run.
 
-**Threshold.** A fifth of the kernel's global accesses, as often as each runs. It is information: how near the places
+**Threshold.** A fifth of the kernel's global accesses, as often as each runs; two fifths where only SASS shows them. It is information: how near the places
 are only a run shows. Walks along a row from a chosen start are told as per-thread-chunks, atomics by the checks on
 atomics.
 
@@ -41,9 +41,13 @@ from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.indirect import indirect_accesses
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.sass.pipes import is_load
+from warplens_tools.sass.varying import chosen_apart
 
 #: Share of the kernel's global accesses, as often as each runs, from which they are told.
 OFTEN = 0.2
+#: The same where only SASS shows them: a walk from a chosen start looks alike there.
+MOST = 0.4
 _SHOWN = 4
 
 
@@ -63,6 +67,7 @@ class IndirectAccess(MicroTool):
         if self.sass:
             found = tuple(a for a in found if self.sass.global_on(a.span.line))
         if not found or (self.sass and not self._are_often(found)):
+            yield from self._hidden() if self.sass and not found else ()
             return
         worst = max(found, key=lambda a: (self._weight(a), len(a.loops), -a.span.line))
         text = " ".join(self.view.said(worst.span).split())
@@ -89,6 +94,49 @@ class IndirectAccess(MicroTool):
                 for a in list(others.values())[:_SHOWN]
             ),
         )
+
+    def _hidden(self) -> Iterator[Finding]:
+        """What only SASS shows: in device functions, and through pointers and macros that the text does not tell."""
+        told = {a.span.line for a in self.view.global_accesses if self._is_told(a)}
+        apart = [i for i in chosen_apart(self.sass.instructions) if self.sass.written[i] not in told]
+        every = self.sass.where(lambda x: x.opcode in ("LDG", "STG", "LD", "ST"))
+        apart = [i for i in apart if i in set(every) and i not in self.sass.flow.rare]
+        if not apart or self.sass.weigh(apart) < MOST * self.sass.weigh(every):
+            return
+        place = self.hottest_place(apart)
+        here = [i for i in apart if self.sass.written[i] == place.line] or apart
+        writes = not any(is_load(self.sass.instructions[i]) for i in here)
+        yield self.finding(
+            place.line,
+            related=place.related,
+            severity="information",
+            confidence="low",
+            message=(
+                f"{'Scatter' if writes else 'Gather'}{self.written_in(here)}: the addresses of this line rest on what "
+                f"each lane loaded, up to {self.gpu.limits.warp_size} sectors per request, "
+                + ("each filled in part." if writes else "behind the load that they wait for.")
+            ),
+            guidance=(
+                "Order the elements so that neighbouring lanes come to neighbouring places (sort by cell, key or "
+                "bucket, renumber), stage what goes to one place in shared memory and write it in rows, and keep what "
+                "is needed of one element together, as one vector (float2, float4)."
+            ),
+            evidence=(
+                self.view.observe("accesses at places that each lane loaded", float(len(apart))),
+                self.view.observe(
+                    "their share of the global accesses",
+                    round(self.sass.weigh(apart) / self.sass.weigh(every), 2),
+                    "",
+                    MOST,
+                ),
+            ),
+        )
+
+    def _is_told(self, access: ArrayAccess) -> bool:
+        """Whether the text tells where its lanes are, or that they walk on from where they began."""
+        place = access.traced
+        walks = any(x.variable and x.variable in " ".join(access.indices) for x in access.loops)
+        return access.index is not None or walks or (place is not None and place.told_by_lanes is not None)
 
     def _weight(self, access: ArrayAccess) -> float:
         """How often it runs; without SASS nothing is known."""

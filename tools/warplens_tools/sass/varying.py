@@ -49,16 +49,33 @@ def gathering(instructions: Sequence[Instruction], *, by_tests: bool = False) ->
         for index, instruction in enumerate(instructions):
             written, read = registers_of(instruction)
             operands = {name for name in read if by_tests or not name.startswith(("P", "UP"))}
-            address = {
-                name
-                for operand in instruction.operands
-                if "[" in operand
-                for name in _REGISTER.findall(operand)
-            }
-            if space_of(instruction) is not None and address & loaded:
+            if space_of(instruction) is not None and _address(instruction) & loaded:
                 found.add(index)
             if instruction.opcode == "LD" or instruction.opcode.startswith(_LOADS) or operands & loaded:
                 loaded |= written
             elif not instruction.predicate:
                 loaded -= written
     return frozenset(found)
+
+
+def chosen_apart(instructions: Sequence[Instruction]) -> frozenset[int]:
+    """Indices of the accesses to global memory whose address rests on what each lane loaded from a place of its own:
+    no lane's neighbour tells where it goes."""
+    differing = lane_dependent(instructions)
+    loaded: set[str] = set()
+    found: set[int] = set()
+    for _ in range(2):
+        for index, instruction in enumerate(instructions):
+            written, read = registers_of(instruction)
+            own = {name for name in read if not name.startswith(("P", "UP"))}
+            if space_of(instruction) == "global" and _address(instruction) & loaded:
+                found.add(index)
+            if (instruction.opcode.startswith(("LDG", "LDS", "ATOMG")) and index in differing) or own & loaded:
+                loaded |= written
+            elif not instruction.predicate:
+                loaded -= written
+    return frozenset(found)
+
+
+def _address(instruction: Instruction) -> set[str]:
+    return {name for o in instruction.operands if "[" in o for name in _REGISTER.findall(o)}

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -11,6 +12,12 @@ from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.read_again import hangs_on, is_long, walks
 from warplens_tools.cuda.values.forms import subtract
 from warplens_tools.cuda.values.loop_headers import Loop
+from warplens_tools.text import Span
+
+_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+_CHANGED = re.compile(
+    r"([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)\s*([A-Za-z_]\w*)"
+)
 
 
 class MemorySum(msgspec.Struct, frozen=True):
@@ -86,3 +93,28 @@ def _by_neighbours(access: ArrayAccess, updates: Sequence[ArrayAccess]) -> Memor
     alike = [a for a in updates if a.name == access.name and a.index is not None and a.loops == access.loops]
     reached = [a for a in alike if a.index is not None and subtract(a.index, access.index) == step]
     return MemorySum(access, loop, len(alike)) if reached else None
+
+
+def stored_sums(accesses: Sequence[ArrayAccess], said: Callable[[Span], str]) -> tuple[MemorySum, ...]:
+    """Updates `a[i] += x` of global memory in loops that change none of the names that choose the element, but by loops
+    within, whatever the element's index comes to; the deepest first. A compiler that knows that nothing else reaches
+    the element keeps it in a register: the stores in the loop have to be seen."""
+    found = []
+    for access in accesses:
+        if access.space != "global" or not (access.reads and access.writes) or access.atomic or access.few:
+            continue
+        around = next(
+            (x for n, x in enumerate(access.loops) if is_long(x) and _stays(access, n, said(x.span))), None
+        )
+        if around is not None:
+            found.append(MemorySum(access, around))
+    return tuple(sorted(found, key=lambda s: (-len(s.access.loops), s.access.span)))
+
+
+def _stays(access: ArrayAccess, depth: int, text: str) -> bool:
+    """Whether the iterations of the loop at a depth come to the same elements, by the names that the index mentions."""
+    own = {word for index in access.indices for word in _WORD.findall(index)}
+    changed = {a or b for a, b in _CHANGED.findall(text)} - {access.name}
+    return access.loops[depth].variable not in own and not own & (
+        changed - {x.variable for x in access.loops[depth + 1 :]}
+    )

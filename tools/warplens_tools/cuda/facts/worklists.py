@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of each thread's own data that stand around what a kernel does: `if (frontier[v])`, `if (!active[v]) return;`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.facts.data_branches import BodyNames, is_data, names_in
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
+from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
+from warplens_tools.text import Span
+
+
+class Gate(msgspec.Struct, frozen=True):
+    """One such test, and what only threads that pass it do."""
+
+    condition: Span
+    behind: Span
+
+
+def gates(tree: SourceTree, kernel: Kernel) -> tuple[Gate, ...]:
+    """Those of a kernel outside of loops, outermost first."""
+    expanded = kernel_tree(tree, kernel)
+    if expanded is None:
+        return ()
+    return tuple(_gates(expanded, expanded.function.body, names_in(expanded, kernel)))
+
+
+def _gates(expanded: KernelTree, block: Node, names: BodyNames) -> Iterator[Gate]:
+    """In a block's statements, and in the blocks of tests that are of no data: bounds of the launch."""
+    span = expanded.tree.span
+    statements = block.named_children if block.type == "compound_statement" else [block]
+    for node in statements:
+        test, then = node.child_by_field_name("condition"), node.child_by_field_name("consequence")
+        if node.type != "if_statement" or test is None or then is None:
+            continue
+        if node.child_by_field_name("alternative") is not None:
+            continue
+        leaves = _leaves(then)
+        if is_data(expanded, test, names) and "[" in expanded.tree.code_of(test):
+            if not leaves:
+                yield Gate(span(test), span(then))
+            elif statements[-1].end_byte > node.end_byte:
+                whole = span(statements[-1])
+                yield Gate(span(test), msgspec.structs.replace(whole, line=span(node).end_line + 1, column=1))
+        elif not leaves:
+            yield from _gates(expanded, then, names)
+
+
+def _leaves(then: Node) -> bool:
+    """Whether a branch does nothing but leave the kernel."""
+    kinds = {n.type for n in walk(then)}
+    return "return_statement" in kinds and not kinds & {*LOOPS, "call_expression", "assignment_expression"}

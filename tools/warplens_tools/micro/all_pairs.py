@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""all-pairs
+
+**What.** The thread of each element goes through all elements: particles against particles, points against points.
+
+**Why it costs.** The work grows with the square of the number of elements, and the only parallel axis is the elements
+themselves: for a few thousand of them most of the card is idle while each thread walks its thousands of steps one after
+the other; for a million the work is what no card does.
+
+**Wrong**
+
+```cuda
+for (int j = 0; j < n; ++j)
+    if (j != i) force += pull(x[i], x[j]);
+```
+
+**Right**
+
+```cuda
+// short range: a cell grid, and only the elements of the cells around i; long range: a tree, or a convolution by FFT;
+// else split the walk over threads: block (i / 128, part) takes j from part * n / parts on, and parts are added
+```
+
+**Evidence.** A loop of a length that the launch passes in which an array is read at the loop's counter alone, while
+each thread reads the same array at its own index outside of the counter.
+
+**Threshold.** None for such a loop. It is information: how many elements there are, and how far they act, is not known.
+
+**References.** Nyland, Harris and Prins, "Fast N-Body Simulation with CUDA" (GPU Gems 3, chapter 31); Green, "Particle
+Simulation using CUDA" (NVIDIA, 2010).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.finding import Finding
+from warplens_tools.micro.base import MicroTool
+
+_THREADS = frozenset({"thread", "block"})
+
+
+class AllPairs(MicroTool):
+    """Each thread goes through all elements."""
+
+    code = "WL222"
+    slug = "all-pairs"
+    title = "Each thread goes through all elements: work of all pairs"
+    rule_words = "issue|pipeline is the highest|grid"
+    tiers = ("source", "binary")
+    relevant = ("compute", "latency", "memory")
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the loop over the other elements."""
+        every = [a for a in self.view.global_accesses if a.reads and a.index is not None]
+        for access in every:
+            loop = access.loops[-1] if access.loops else None
+            if loop is None or not loop.counter or loop.bound is None or loop.bound.value is not None:
+                continue
+            if not _goes_alone(access, loop.counter) or not any(
+                other.name == access.name and other.member == access.member and _is_own(other, loop.counter)
+                for other in every
+            ):
+                continue
+            if not all(s.kind == "parameter" for s in loop.bound.symbols):
+                continue
+            text = self.view.said(access.span)
+            yield self.finding(
+                self.view.line_span(loop.span.line),
+                severity="information",
+                confidence="low",
+                message=(
+                    f"All pairs: the thread of each element of {access.name} goes through all of them ({text}), one "
+                    "after the other; the work grows with the square of their number, and there are only as many "
+                    "threads as elements."
+                ),
+                guidance=(
+                    "Where far elements do not matter, sort them into cells and visit the cells around, or use a tree "
+                    "(an FFT on a regular grid); else deal the walk out over several threads or blocks for each "
+                    "element and add their parts, with tiles of the others in shared memory."
+                ),
+                evidence=(self.view.observe("read at the loop's counter alone", text, tier="source"),),
+            )
+            return
+
+
+def _goes_alone(access: ArrayAccess, counter: str) -> bool:
+    """Whether it is read at the loop's counter, the same for all threads."""
+    index = access.index
+    return index is not None and index.mentions(counter) and not any(s.kind in _THREADS for s in index.symbols)
+
+
+def _is_own(access: ArrayAccess, counter: str) -> bool:
+    """Whether each thread reads an element of its own, whatever the loop's counter is."""
+    index = access.index
+    return index is not None and not index.mentions(counter) and any(s.kind == "thread" for s in index.symbols)
