@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""copies-around-launch
+
+**What.** A host function copies a kernel's input to the device, launches it, and copies the result back, each time that
+it is called.
+
+**Why it costs.** The link to the host brings some 25 to 60 GB/s, device memory over 3000: where a kernel goes through
+its data a few times, the copies take tens of times as long as it does, and the host waits for each of them.
+
+**Wrong**
+
+```cuda
+void step(Atoms *a) {                       // for every time step
+    cudaMemcpy(a->d_x, a->x, bytes, cudaMemcpyHostToDevice);
+    force<<<grid, block>>>(a->d_x, a->d_f, a->n);
+    cudaMemcpy(a->f, a->d_f, bytes, cudaMemcpyDeviceToHost);
+}
+```
+
+**Right**
+
+```cuda
+force<<<grid, block>>>(d_x, d_f, n);        // the state stays on the device,
+integrate<<<grid, block>>>(d_x, d_v, d_f, n);   // and what the host did with the result is a kernel too
+```
+
+**Evidence.** Copies in both directions in the host function that launches the kernel, before and after the launch.
+
+**Threshold.** None; `main`, which is called once, and launches in loops of the function are left alone. It is information: how often the function is called,
+and how large the arrays are, is not known.
+
+**References.** CUDA C++ Best Practices Guide, "Data Transfer Between Host and Device".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.cuda.facts.host_copies import HostCopy, host_copies
+from warplens_tools.cuda.model import LaunchSite
+from warplens_tools.cuda.syntax.functions import functions_of
+from warplens_tools.finding import Finding, RelatedSpan, count
+from warplens_tools.micro.base import MicroTool
+
+_SHOWN = 4
+
+
+class CopiesAroundLaunch(MicroTool):
+    """Input and output cross the link to the host at every call."""
+
+    code = "WL409"
+    slug = "copies-around-launch"
+    title = "Data crosses the link to the host around each launch"
+    of_program = True
+    tiers = ("source", "binary")
+    relevant = ("memory", "latency", "compute")
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on its first launch between copies."""
+        for site in self.view.sites:
+            into, out = self._around(site)
+            if not into or not out:
+                continue
+            yield self.finding(
+                site.span,
+                severity="information",
+                confidence="low",
+                message=(
+                    f"Every call of {site.host_function} copies {count(len(into), 'array')} to the device for "
+                    f"{self.view.kernel.name} and {count(len(out), 'array')} back: over the link to the host, at a "
+                    "fiftieth of device memory's bandwidth, which may take longer than the kernel."
+                ),
+                guidance=(
+                    "Keep the arrays on the device from call to call and do on it what the host does with the result; "
+                    "else copy only what changed, from pinned memory, on streams beside other work."
+                ),
+                evidence=(
+                    self.view.observe("copies around the launch", float(len(into) + len(out)), tier="source"),
+                ),
+                related=tuple(RelatedSpan(c.call.span, "a copy") for c in (*into, *out)[:_SHOWN]),
+            )
+            return
+
+    def _around(self, site: LaunchSite) -> tuple[list[HostCopy], list[HostCopy]]:
+        """The copies to the device before a launch and those back behind it, in its function."""
+        if site.host_function in ("", "main") or site.loop_depth:
+            return [], []
+        tree = self.view.tree
+        bodies = [tree.span(f.body) for f in functions_of(tree) if not f.is_kernel]
+        body = next((b for b in bodies if b.contains_line(site.span.line)), None)
+        if body is None:
+            return [], []
+        own = [c for c in host_copies(tree, [site.span]) if body.contains_line(c.call.span.line)]
+        into = [c for c in own if c.direction == "in" and c.call.span < site.span]
+        return into, [c for c in own if c.direction == "out" and site.span < c.call.span]
