@@ -45,6 +45,14 @@ def records(body: str, fields: str = "float x, y, z, w;") -> str:
     return f"struct P {{ {fields} }};\n__global__ void k(const P *p, float *o)\n{{ {INDEX} {body} }}"
 
 
+def tensor(body: str) -> str:
+    """A kernel over a tensor, with a row `r` that each lane works out of what it loads."""
+    return (
+        "__global__ void k(torch::PackedTensorAccessor32<float, 3> a, const float *p, float *o, int n)\n"
+        f"{{ {INDEX} int r = static_cast<int>(floorf(p[i])); float s = 0; {body} o[i] = s; }}"
+    )
+
+
 def rows_of_loaded_length(index: str) -> str:
     """A kernel that fills rows whose length all its threads load from one place."""
     return f"__global__ void k(float *o, const int *w)\n{{ {INDEX} o[{index}] = 0.0f; }}"
@@ -778,6 +786,121 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             ),
             finds=False,
         ),
+    ),
+    "indirect-access": (
+        Sample(
+            "a gather",
+            "__global__ void k(const int *at, const float *a, float *o) { int i = blockIdx.x * blockDim.x + "
+            "threadIdx.x; o[i] = a[at[i]]; }",
+            finds=True,
+        ),
+        Sample(
+            "a scatter by a name",
+            "__global__ void k(const int *at, const float *a, float *o) { int i = blockIdx.x * blockDim.x + "
+            "threadIdx.x; int slot = at[i]; o[slot] = a[i]; }",
+            finds=True,
+        ),
+        Sample(
+            "a row that data choose, lanes side by side",
+            "__global__ void k(const int *at, const float *a, float *o, int n) { int row = at[threadIdx.y]; "
+            "o[threadIdx.y * n + threadIdx.x] = a[row * n + threadIdx.x]; }",
+            finds=False,
+        ),
+        Sample(
+            "a walk from a chosen start",
+            "__global__ void k(const int *first, const float *a, float *o) { int i = blockIdx.x * blockDim.x + "
+            "threadIdx.x; float s = 0; for (int e = first[i]; e < first[i + 1]; ++e) s += a[e]; o[i] = s; }",
+            finds=False,
+        ),
+    ),
+    "runtime-rows": (
+        Sample("rows that each lane works out", tensor("for (int c = 0; c < n; ++c) s += a[0][r][c];"), finds=True),
+        Sample("lanes along the last axis", tensor("for (int c = 0; c < n; ++c) s += a[0][c][r];"), finds=False),
+        Sample("no walk", tensor("s = a[0][r][0];"), finds=False),
+    ),
+    "one-warp-blocks": (
+        Sample(
+            "walks",
+            kernel("for (int j = 0; j < n; ++j) o[i] += a[j];", launch="k<<<n, 32>>>(a, o, n);"),
+            finds=True,
+        ),
+        Sample("no walk", kernel("o[i] = a[i];", launch="k<<<n, 32>>>(a, o, n);"), finds=False),
+        Sample(
+            "four warps",
+            kernel("for (int j = 0; j < n; ++j) o[i] += a[j];", launch="k<<<n, 128>>>(a, o, n);"),
+            finds=False,
+        ),
+    ),
+    "all-pairs": (
+        Sample(
+            "each against all",
+            kernel("float s = 0; for (int j = 0; j < n; ++j) s += fabsf(a[i] - a[j]); o[i] = s;"),
+            finds=True,
+        ),
+        Sample(
+            "all against a few constants",
+            kernel("float s = 0; for (int j = 0; j < 8; ++j) s += fabsf(a[i] - a[j]); o[i] = s;"),
+            finds=False,
+        ),
+        Sample(
+            "a row of a matrix",
+            kernel("float s = 0; for (int j = 0; j < n; ++j) s += a[i * n + j]; o[i] = s;"),
+            finds=False,
+        ),
+    ),
+    "inactive-threads": (
+        Sample(
+            "a frontier",
+            kernel(
+                "if (a[i] > 0.0f) for (int j = 0; j < n; ++j) o[i * n + j] = a[j];",
+                launch="for (int s = 0; s < n; ++s) k<<<n, 128>>>(a, o, n);",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "those without work leave",
+            kernel(
+                "if (!(a[i] > 0.0f)) return; for (int j = 0; j < n; ++j) o[i * n + j] = a[j];",
+                launch="for (int s = 0; s < n; ++s) k<<<n, 128>>>(a, o, n);",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "launched once",
+            kernel(
+                "if (a[i] > 0.0f) for (int j = 0; j < n; ++j) o[i * n + j] = a[j];", launch="k<<<n, 128>>>(a, o, n);"
+            ),
+            finds=False,
+        ),
+        Sample(
+            "the launch's bound",
+            kernel(
+                "if (i < n) for (int j = 0; j < n; ++j) o[i * n + j] = a[j];",
+                launch="for (int s = 0; s < n; ++s) k<<<n, 128>>>(a, o, n);",
+            ),
+            finds=False,
+        ),
+    ),
+    "copies-around-launch": (
+        Sample(
+            "in and out",
+            kernel(
+                "o[i] = a[i];",
+                launch="cudaMemcpy(a, x, n, cudaMemcpyHostToDevice); k<<<n, 128>>>(a, o, n); "
+                "cudaMemcpy(y, o, n, cudaMemcpyDeviceToHost);",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "many steps between",
+            kernel(
+                "o[i] = a[i];",
+                launch="cudaMemcpy(a, x, n, cudaMemcpyHostToDevice); for (int s = 0; s < n; ++s) k<<<n, 128>>>(a, o, n);"
+                " cudaMemcpy(y, o, n, cudaMemcpyDeviceToHost);",
+            ),
+            finds=False,
+        ),
+        Sample("no copy", kernel("o[i] = a[i];", launch="k<<<n, 128>>>(a, o, n);"), finds=False),
     ),
     "partial-warps": (
         Sample("33 threads", kernel("o[i] = a[i];", launch="k<<<64, 33>>>(a, o, n);"), finds=True),

@@ -88,10 +88,14 @@ class AllPairs(MicroTool):
 def _goes_alone(access: ArrayAccess, counter: str) -> bool:
     """Whether it is read at the loop's counter, the same for all threads."""
     index = access.index
-    return index is not None and index.mentions(counter) and not any(s.kind in _THREADS for s in index.symbols)
+    return (
+        index is not None and index.mentions(counter) and not any(s.kind in _THREADS for s in index.symbols)
+    )
 
 
 def _is_own(access: ArrayAccess, counter: str) -> bool:
     """Whether each thread reads an element of its own, whatever the loop's counter is."""
     index = access.index
-    return index is not None and not index.mentions(counter) and any(s.kind == "thread" for s in index.symbols)
+    return (
+        index is not None and not index.mentions(counter) and any(s.kind == "thread" for s in index.symbols)
+    )

@@ -26,8 +26,8 @@ integrate<<<grid, block>>>(d_x, d_v, d_f, n);   // and what the host did with th
 
 **Evidence.** Copies in both directions in the host function that launches the kernel, before and after the launch.
 
-**Threshold.** None; `main`, which is called once, and launches in loops of the function are left alone. It is information: how often the function is called,
-and how large the arrays are, is not known.
+**Threshold.** None; `main`, which is called once, and launches in loops of the function are left alone. It is
+information: how often the function is called, and how large the arrays are, is not known.
 
 **References.** CUDA C++ Best Practices Guide, "Data Transfer Between Host and Device".
 """

@@ -23,8 +23,8 @@ out[i] = c * ((u[i + 1] - 2.0 * u[i] + u[i - 1]) * rx2 + (u[i + n] - 2.0 * u[i] 
 **Evidence.** SASS: the reciprocal and root estimates in double (`MUFU.RCP64H`, `MUFU.RSQ64H`) and the tests that begin
 a division in float (`FCHK`), as often as they run; in the source, divisors that are the same for all threads.
 
-**Threshold.** Two of them, and a fifth of the executed instructions with about ten (double) or eight (float) each. It is
-information: whether memory hides them is said by the kernel's class.
+**Threshold.** Two of them, and a fifth of the executed instructions with about ten (double) or eight (float) each. It
+is information: whether memory hides them is said by the kernel's class.
 
 **References.** CUDA C++ Programming Guide, "Arithmetic Instructions"; CUDA C++ Best Practices Guide, "Other Arithmetic
 Instructions".
@@ -99,7 +99,9 @@ class FullDivisions(MicroTool):
         return (
             self.view.observe("divisions and roots in double", float(len(double))),
             self.view.observe("divisions in float", float(len(single))),
-            self.view.observe("their share of the executed instructions", round(min(share, 1.0), 2), "", SHARE),
+            self.view.observe(
+                "their share of the executed instructions", round(min(share, 1.0), 2), "", SHARE
+            ),
         )
 
     def _same_for_all(self, line: int | None) -> list[str]:

@@ -44,6 +44,7 @@ import re
 from collections.abc import Iterator
 
 from warplens_tools.cuda.model import LaunchSite
+from warplens_tools.cuda.syntax.lexical import split_arguments
 from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.launches import Geometry
 from warplens_tools.micro.base import MicroTool
@@ -66,7 +67,7 @@ _PER_ITEM = re.compile(rf"(?:dim3\s*\(\s*)?{_NAME}(?:\s*[*,]\s*{_NAME})?\s*\)?")
 #: A grid of threads for a count of things: `(n + 255) / 256`, `(b * m - 1) / kThreads + 1`, `ceil_div(n, 256)`.
 _COUNT = r"([A-Za-z_][\w.]*(?:\s*\*\s*[A-Za-z_][\w.]*)?)"
 _PER_THREAD = re.compile(
-    rf"(?:dim3\s*\(\s*)?(?:\(\s*{_COUNT}\s*[-+][\s\w+-]*\)\s*/\s*\w+(?:\s*\+\s*1)?"
+    rf"(?:dim3\s*\(\s*)?(?:(?:1\s*\+\s*)?\(\s*{_COUNT}\s*[-+][\s\w+-]*\)\s*/\s*\w+(?:\s*\+\s*1)?"
     rf"|\w*(?:div|Div|DIV|ceil|CEIL|BLOCKS|blocks)\w*\s*\(\s*{_COUNT}\s*,\s*\w+\s*\))\s*\)?"
 )
 #: A kernel whose blocks take several items in turn.
@@ -203,21 +204,43 @@ class GridTooSmall(MicroTool):
         """Whether a grid's name was set to a count of blocks: `gr = (n + 255) / 256`, `dim3 g(ceil(n / 16.0), h)`."""
         if site.path:
             return False
+        return any(
+            re.search(r"/|div|ceil", self._set_to(site, name), re.IGNORECASE)
+            for name in re.findall(r"[A-Za-z_]\w*", site.grid)
+        )
+
+    def _set_to(self, site: LaunchSite, name: str) -> str:
+        """What a name was last set to before a launch of the file, up to the semicolon; "" where nothing is seen."""
         code = self.view.tree.masked.source[: self.view.text.offset(site.span.line, site.span.column)]
-        for name in re.findall(r"[A-Za-z_]\w*", site.grid):
-            said = re.findall(rf"\b{name}(?:\.[xyz])?\s*(?:=(?!=)|\(|\{{)([^;]*)", code)
-            if said and re.search(r"/|div|ceil", said[-1], re.IGNORECASE):
-                return True
-        return False
+        said = re.findall(rf"\b{name}(?:\.[xyz])?\s*(?:=(?!=)|\(|\{{)([^;]*)", code)
+        return said[-1] if said else ""
+
+    def _first_extent(self, site: LaunchSite) -> str:
+        """The grid's first extent as it was worked out: `(n + 255) / 256` of `dim3 grid(blocks, 16)` and `blocks`."""
+        text = site.grid.strip()
+        for _ in range(2):
+            if site.path or not re.fullmatch(r"[A-Za-z_]\w*", text):
+                break
+            text = self._set_to(site, text).strip()
+            if text.count(")") > text.count("("):  # dim3 grid(blocks, 16);
+                text, *others = map(str.strip, split_arguments(text.removesuffix(")")))
+                if not all(re.fullmatch(r"[\dA-Z_]+", other) for other in others):
+                    return ""  # a grid of two axes
+        return text
 
     def _per_thread(self) -> Iterator[Finding]:
         """A launch of one thread for each of a count that only the run knows, whose threads walk loops within loops of
         global memory alone."""
-        deep = max(
-            (self.sass.flow.depths[i] for i in self.sass.where(lambda x: x.opcode == "LDG")), default=0
-        )
+        depths = self.sass.flow.depths
+        looped = any(depths[i] for i in self.sass.where(lambda x: x.opcode == "LDG"))
+        deep = max(depths, default=0) if looped else 0
         told = next(
-            ((s, hit[1] or hit[2]) for s in self.view.sites if (hit := _PER_THREAD.fullmatch(s.grid))), None
+            (
+                (s, hit[1] or hit[2])
+                for s in self.view.sites
+                if (hit := _PER_THREAD.fullmatch(self._first_extent(s)))
+            ),
+            None,
         )
         walks = deep < NESTED and self._is_walk()
         if told is None or not (deep >= NESTED or walks) or self._is_serial():

@@ -4,8 +4,8 @@
 **What.** A kernel that a host loop launches again and again begins with a test of each element's own flag, and only
 threads whose flag is set have work: the frontier of a search, the vertices that changed.
 
-**Why it costs.** Every launch reads the flag of every element, and the few that are active lie scattered over the warps:
-a warp works as long as its slowest lane, with most of its lanes masked off. The number of launches times all elements
+**Why it costs.** Every launch reads the flag of every element, and the few that are active lie scattered over the
+warps: a warp works as long as its slowest lane, with most of its lanes masked off. The number of launches times all elements
 is read, where the work is that of the active ones.
 
 **Wrong**

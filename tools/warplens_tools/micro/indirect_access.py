@@ -25,12 +25,12 @@ for (int k = first[row]; k < first[row + 1]; ++k)
 **Evidence.** The index as it is written and what flows into it; where SASS is at hand, global loads and stores of the
 line, as often as they run.
 
-**Threshold.** A fifth of the kernel's global accesses, as often as each runs; two fifths where only SASS shows them. It is information: how near the places
-are only a run shows. Walks along a row from a chosen start are told as per-thread-chunks, atomics by the checks on
-atomics.
+**Threshold.** A fifth of the kernel's global accesses, as often as each runs; two fifths where only SASS shows them. It
+is information: how near the places are only a run shows. Walks along a row from a chosen start are told as
+per-thread-chunks, atomics by the checks on atomics.
 
-**References.** CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"; NVIDIA GPU Gems 3, chapter 31 (sorted
-particles); Cuthill and McKee, "Reducing the bandwidth of sparse symmetric matrices" (1969).
+**References.** CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"; NVIDIA GPU Gems 3, chapter 31
+(sorted particles); Cuthill and McKee, "Reducing the bandwidth of sparse symmetric matrices" (1969).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class IndirectAccess(MicroTool):
             ),
             guidance=(
                 "Order the elements so that neighbouring lanes come to neighbouring places (sort by cell or key, "
-                f"renumber the mesh, the atoms or the vertices), and keep what is needed of one element of {worst.name} "
+                f"renumber the mesh, the atoms or the vertices), and keep what is needed of an element of {worst.name} "
                 "together, as one vector (float2, float4)."
             ),
             evidence=(

@@ -57,7 +57,9 @@ class OneWarpBlocks(MicroTool):
         threads = math.prod(block) if block is not None else 0
         if not limits.warp_size // 2 < threads <= limits.warp_size or not self.view.runs_long:
             return
-        if (shape is not None and shape.blocks < self.gpu.multiprocessors) or "blockIdx" not in self.view.body:
+        if (
+            shape is not None and shape.blocks < self.gpu.multiprocessors
+        ) or "blockIdx" not in self.view.body:
             return  # its grid is what is small
         if self.sass and any(OccupancyBlockSize(self.view).check()):
             return

@@ -34,6 +34,7 @@ CUDA C++ Programming Guide, "Atomic Functions".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from warplens_tools.cuda.facts.atomics import Atomic, atomics
@@ -45,6 +46,8 @@ from warplens_tools.micro.scattered_atomics import ScatteredAtomics
 from warplens_tools.sass.pipes import GLOBAL_ATOMICS
 
 _SUMS = frozenset({"atomicAdd", "atomicSub", "atomicInc", "atomicMin", "atomicMax", "atomicOr", "atomicAnd"})
+#: An element that is named by its index, or by a pointer and a distance: `count + leaf`.
+_INDEXED = re.compile(r"\[|\(\s*\w+\s*\+\s*\w")
 #: What takes a place of a hash table, try by try.
 _CLAIMS = frozenset({"atomicCAS"})
 #: Time of the atomics over that of all else below which they are no word.
@@ -105,7 +108,11 @@ class UpdatesByData(MicroTool):
 
     def _is_chosen(self, atomic: Atomic) -> bool:
         name = atomic.function.removeprefix("::").removesuffix("_block").removesuffix("_system")
-        by_data = atomic.index is None and atomic.varies and "[" in self.view.said(atomic.span)
+        by_data = (
+            atomic.index is None
+            and atomic.varies
+            and _INDEXED.search(self.view.said(atomic.span)) is not None
+        )
         return (
             (name in _SUMS or name in _CLAIMS)
             and atomic.space == "global"

@@ -70,7 +70,9 @@ def chosen_apart(instructions: Sequence[Instruction]) -> frozenset[int]:
             own = {name for name in read if not name.startswith(("P", "UP"))}
             if space_of(instruction) == "global" and _address(instruction) & loaded:
                 found.add(index)
-            if (instruction.opcode.startswith(("LDG", "LDS", "ATOMG")) and index in differing) or own & loaded:
+            if (
+                instruction.opcode.startswith(("LDG", "LDS", "ATOMG")) and index in differing
+            ) or own & loaded:
                 loaded |= written
             elif not instruction.predicate:
                 loaded -= written

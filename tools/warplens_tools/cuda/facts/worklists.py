@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of each thread's own data that stand around what a kernel does: `if (frontier[v])`, `if (!active[v]) return;`."""
+"""Tests of each thread's own data around what a kernel does: `if (frontier[v])`, `if (!active[v]) return;`."""
 
 from __future__ import annotations
 
