@@ -868,7 +868,8 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample(
             "launched once",
             kernel(
-                "if (a[i] > 0.0f) for (int j = 0; j < n; ++j) o[i * n + j] = a[j];", launch="k<<<n, 128>>>(a, o, n);"
+                "if (a[i] > 0.0f) for (int j = 0; j < n; ++j) o[i * n + j] = a[j];",
+                launch="k<<<n, 128>>>(a, o, n);",
             ),
             finds=False,
         ),

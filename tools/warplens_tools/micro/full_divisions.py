@@ -58,9 +58,10 @@ class FullDivisions(MicroTool):
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the line whose divisions weigh most."""
-        rare = self.sass.flow.rare if self.sass else frozenset()
-        double = [i for i in self.sass.where(_begins_double) if i not in rare]
-        single = [i for i in self.sass.where(lambda x: x.opcode == "FCHK") if i not in rare]
+        weights = self.sass.weights if self.sass else ()
+        # A routine for odd operands divides too, and hardly ever runs.
+        double = [i for i in self.sass.where(_begins_double) if weights[i] >= 1.0]
+        single = [i for i in self.sass.where(lambda x: x.opcode == "FCHK") if weights[i] >= 1.0]
         found = [*double, *single]
         if len(found) < _FEWEST:
             return

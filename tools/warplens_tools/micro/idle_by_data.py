@@ -38,7 +38,7 @@ calculating pair interactions on SIMD architectures" (2013).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from warplens_tools.finding import Finding, count
 from warplens_tools.micro.base import MicroTool
@@ -62,22 +62,26 @@ class IdleByData(MicroTool):
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the test behind which most of the work stands."""
-        every = self.sass.weigh(range(len(self.sass.weights))) if self.sass else 0.0
-        found = [(self.sass.weigh(s.skipped), s) for s in self.sass.skips_by_data if self._is_told(s, every)]
+        found = [
+            (self.sass.weigh(skipped), skips) for skips in self._tests() if (skipped := self._behind(skips))
+        ]
         if not found:
             return
-        weight, worst = max(found, key=lambda each: (each[0], -each[1].branch))
-        share = weight / self.sass.weigh(self.sass.flow.instructions_of(worst.loop))
-        place = self.hottest_place([worst.branch])
+        weight, skips = max(found, key=lambda each: (each[0], -each[1][0].branch))
+        share = min(weight / self.sass.weigh(self.sass.flow.instructions_of(skips[0].loop)), 1.0)
+        tests = [s.branch for s in skips]
+        # A loop that the compiler unrolled holds its body, and the test, several times.
+        behind = max(len(s.skipped) for s in skips)
+        place = self.hottest_place(tests)
         yield self.finding(
             place.line,
             related=place.related,
             severity="information",
             confidence="low",
             message=(
-                f"Divergence by data{self.written_in([worst.branch])}: lanes whose values fail the test of this line "
-                f"wait for the others in the loop, for {count(len(worst.skipped), 'instruction')} behind it, "
-                f"{min(share, 1.0):.0%} of an iteration."
+                f"Divergence by data{self.written_in(tests)}: lanes whose values fail the test of this line "
+                f"wait for the others in the loop, for {count(behind, 'instruction')} behind it, "
+                f"{share:.0%} of an iteration."
             ),
             guidance=(
                 "Let each lane look for its next element that passes in a loop of its own, or compact those that pass "
@@ -85,13 +89,27 @@ class IdleByData(MicroTool):
                 "finer cells, shorter lists, neighbours with alike data in one warp."
             ),
             evidence=(
-                self.view.observe("instructions behind the test", float(len(worst.skipped)), "", float(MANY)),
-                self.view.observe("share of the loop", round(min(share, 1.0), 2), "", MOST),
+                self.view.observe("instructions behind the test", float(behind), "", float(MANY)),
+                self.view.observe("share of the loop", round(share, 2), "", MOST),
             ),
         )
 
-    def _is_told(self, skip: Skip, every: float) -> bool:
-        if len(skip.skipped) < MANY or skip.test not in self.sass.lane_dependent:
-            return False
-        loop = self.sass.weigh(self.sass.flow.instructions_of(skip.loop))
-        return loop >= HEAVY * every and self.sass.weigh(skip.skipped) >= MOST * loop
+    def _tests(self) -> list[list[Skip]]:
+        """The branches on values that differ between lanes, by their loop and the line of their test."""
+        groups: dict[tuple[int, int | None], list[Skip]] = {}
+        for skip in self.sass.skips_by_data if self.sass else ():
+            if skip.test in self.sass.lane_dependent:
+                groups.setdefault((skip.loop.header, self.sass.written[skip.test]), []).append(skip)
+        return list(groups.values())
+
+    def _behind(self, skips: Sequence[Skip]) -> frozenset[int]:
+        """What stands behind some tests, where it is most of a loop that is a large part of the kernel; else none."""
+        sass, skipped = self.sass, frozenset(i for s in skips for i in s.skipped)
+        loop, every = (
+            sass.weigh(sass.flow.instructions_of(skips[0].loop)),
+            sass.weigh(range(len(sass.instructions))),
+        )
+        many = max(len(s.skipped) for s in skips) >= MANY
+        return (
+            skipped if many and loop >= HEAVY * every and sass.weigh(skipped) >= MOST * loop else frozenset()
+        )

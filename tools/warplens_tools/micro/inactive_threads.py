@@ -5,8 +5,8 @@
 threads whose flag is set have work: the frontier of a search, the vertices that changed.
 
 **Why it costs.** Every launch reads the flag of every element, and the few that are active lie scattered over the
-warps: a warp works as long as its slowest lane, with most of its lanes masked off. The number of launches times all elements
-is read, where the work is that of the active ones.
+warps: a warp works as long as its slowest lane, with most of its lanes masked off. What is read is all elements times
+the number of launches, where the work is that of the active ones.
 
 **Wrong**
 

@@ -34,7 +34,7 @@ def _gates(expanded: KernelTree, block: Node, names: BodyNames) -> Iterator[Gate
     """In a block's statements, and in the blocks of tests that are of no data: bounds of the launch."""
     span = expanded.tree.span
     statements = block.named_children if block.type == "compound_statement" else [block]
-    for node in statements:
+    for at, node in enumerate(statements):
         test, then = node.child_by_field_name("condition"), node.child_by_field_name("consequence")
         if node.type != "if_statement" or test is None or then is None:
             continue
@@ -44,9 +44,9 @@ def _gates(expanded: KernelTree, block: Node, names: BodyNames) -> Iterator[Gate
         if is_data(expanded, test, names) and "[" in expanded.tree.code_of(test):
             if not leaves:
                 yield Gate(span(test), span(then))
-            elif statements[-1].end_byte > node.end_byte:
-                whole = span(statements[-1])
-                yield Gate(span(test), msgspec.structs.replace(whole, line=span(node).end_line + 1, column=1))
+            elif statements[at + 1 :]:
+                first, last = span(statements[at + 1]), span(statements[-1])
+                yield Gate(span(test), Span(first.line, first.column, last.end_line, last.end_column))
         elif not leaves:
             yield from _gates(expanded, then, names)
 
