@@ -36,7 +36,7 @@ __global__ void changing(float *out, const float *in, int n, int steps)
     if (i >= n) return;
     float value = in[i], by = 3.0f;
     for (int k = 0; k < steps; ++k) {
-        value = (value + k) / by;
+        value = (value + k) / by;  // expect: full-divisions
         by += value;
     }
     out[i] = value;

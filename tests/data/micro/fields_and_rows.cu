@@ -55,7 +55,7 @@ __global__ void pairs_within(const real *x, const real *y, int *pairs, int n, re
     for (int other = one + 1; other < n; ++other) {
         const real dx = x[other] - own_x;  // hint: aliasing-reload
         const real dy = y[other] - own_y;
-        if (dx * dx + dy * dy < reach) pairs[atomicAdd(&pairs[other], 1)] = other; // expect: misaligned-access
+        if (dx * dx + dy * dy < reach) pairs[atomicAdd(&pairs[other], 1)] = other; // expect: misaligned-access, expect: indirect-access
     }
 }
 

@@ -12,7 +12,7 @@ __global__ void sorted_in(int *__restrict__ leaf, const Node *__restrict__ tree,
     if (i >= n) return;
     int at = 0;
     while (tree[at].left >= 0)  // expect: uneven-loops
-        at = point[i + n * tree[at].axis] < tree[at].split ? tree[at].left : tree[at].right;  // expect: dependent-loads
+        at = point[i + n * tree[at].axis] < tree[at].split ? tree[at].left : tree[at].right;  // expect: dependent-loads, expect: indirect-access
     leaf[i] = at;
 }
 

@@ -39,7 +39,7 @@ __global__ void walks(float *out, const int *next, const float *value, int count
     float sum = 0.0f;
     int node = i;
     while (node >= 0) {  // expect: uneven-loops
-        sum += value[node];  // expect: dependent-loads
+        sum += value[node];  // expect: dependent-loads, expect: indirect-access
         node = next[node];
     }
     out[i] = sum;

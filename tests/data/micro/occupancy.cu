@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(256, 1) walk_and_solve(float *__restrict__ out
     unsigned at = i;
     float sum = 0.0f;
     for (int step = 0; step < 100; ++step) {
-        float v = field[at & 0xffffff];  // expect: dependent-loads
+        float v = field[at & 0xffffff];  // expect: dependent-loads, expect: indirect-access
         at = at * 1664525u + unsigned(v * 1000.0f);
         sum += v;
     }

@@ -48,7 +48,7 @@ __global__ void features_in_vectors(float *__restrict__ out, const float2 *__res
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     float sum = 0.0f;
     for (int corner = 0; corner < 8; ++corner) {
-        float2 both = grid[slots[corner * n + i]];
+        float2 both = grid[slots[corner * n + i]];  // expect: indirect-access
         sum += both.x + both.y;
     }
     out[i] = sum;

@@ -11,7 +11,7 @@ __global__ void multiply(Csr matrix, const float *__restrict__ x, float *__restr
     if (row >= matrix.rows) return;
     float sum = 0.0f;
     for (int k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k)  // expect: uneven-loops
-        sum += matrix.values[k] * x[matrix.columns[k]];  // expect: per-thread-chunks
+        sum += matrix.values[k] * x[matrix.columns[k]];  // expect: per-thread-chunks, expect: indirect-access
     y[row] = sum;
 }
 

@@ -49,6 +49,7 @@ from warplens_tools.cuda.facts.generator_states import drawn_in_loops
 from warplens_tools.cuda.facts.memory_sums import MemorySum, memory_sums, stored_sums
 from warplens_tools.cuda.facts.read_again import ReadAgain, read_again
 from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.micro.aliasing_reload import AliasingReload
 from warplens_tools.micro.base import MicroTool
 
 #: What makes threads see each other's shared memory: the sums are then not each thread's own.
@@ -77,6 +78,8 @@ class ElementsReadAgain(MicroTool):
         if self.sass and not found:
             stored = stored_sums(self.view.accesses, self.view.said)
             found = [s for s in stored if self._is_loaded(s.access) and self._is_stored(s.access)]
+            told = {f.line for f in AliasingReload(self.view).check()} if found else set()
+            found = [s for s in found if s.access.span.line not in told]
         if not found:
             return
         worst = min(found, key=lambda s: s.access.space != "global")

@@ -23,8 +23,9 @@ out[i] = c * ((u[i + 1] - 2.0 * u[i] + u[i - 1]) * rx2 + (u[i + n] - 2.0 * u[i] 
 **Evidence.** SASS: the reciprocal and root estimates in double (`MUFU.RCP64H`, `MUFU.RSQ64H`) and the tests that begin
 a division in float (`FCHK`), as often as they run; in the source, divisors that are the same for all threads.
 
-**Threshold.** Two of them, and a fifth of the executed instructions with about ten (double) or eight (float) each. It
-is information: whether memory hides them is said by the kernel's class.
+**Threshold.** Two of them, and a fifth of the executed instructions with about ten (double) or eight (float) each,
+a third where all are of floats; where double-in-float-kernel and invariant-division say nothing. It is information:
+whether memory hides them is said by the kernel's class.
 
 **References.** CUDA C++ Programming Guide, "Arithmetic Instructions"; CUDA C++ Best Practices Guide, "Other Arithmetic
 Instructions".
@@ -38,10 +39,13 @@ from collections.abc import Iterator, Sequence
 from warplens_tools.evidence import Instruction, Observation
 from warplens_tools.finding import Finding, count
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.double_in_float_kernel import DoubleInFloatKernel
 from warplens_tools.micro.invariant_division import InvariantDivision
 
 #: Instructions of one, beside its slow path (nvdisasm of sm_90), and the share of all from which they are told.
 DOUBLE, FLOAT, SHARE = 10.0, 8.0, 0.2
+#: The same where all are of floats, which memory hides more often.
+MUCH = 0.35
 _FEWEST = 2
 _DIVISOR = re.compile(r"/\s*\(?\s*([A-Za-z_]\w*)\b(?!\s*[\[(.]|\s*->)")
 
@@ -67,7 +71,7 @@ class FullDivisions(MicroTool):
             return
         every = self.sass.weigh(range(len(self.sass.instructions)))
         own = DOUBLE * self.sass.weigh(double) + FLOAT * self.sass.weigh(single)
-        if own < SHARE * every or any(InvariantDivision(self.view).check()):
+        if own < (SHARE if double else MUCH) * every or self._is_told(double):
             return
         place = self.hottest_place(found)
         same = self._same_for_all(place.line)
@@ -95,6 +99,11 @@ class FullDivisions(MicroTool):
             ),
             evidence=self._seen(double, single, own / every),
         )
+
+    def _is_told(self, double: Sequence[int]) -> bool:
+        """Whether another check says that they can be left out."""
+        others = (InvariantDivision, DoubleInFloatKernel) if double else (InvariantDivision,)
+        return any(True for tool in others for _ in tool(self.view).check())
 
     def _seen(self, double: Sequence[int], single: Sequence[int], share: float) -> tuple[Observation, ...]:
         return (

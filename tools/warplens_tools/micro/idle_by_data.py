@@ -38,6 +38,7 @@ calculating pair interactions on SIMD architectures" (2013).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from warplens_tools.finding import Finding, count
@@ -48,6 +49,8 @@ from warplens_tools.sass.by_data import Skip
 MOST, HEAVY = 0.5, 1 / 3
 #: Instructions behind the test, from which masked lanes cost more than the test itself.
 MANY = 24
+#: What tests on a line of code.
+_TESTS = re.compile(r"\b(?:if|for|while|switch)\b|\?|&&|\|\||[<>]=?|[!=]=")
 
 
 class IdleByData(MicroTool):
@@ -98,9 +101,16 @@ class IdleByData(MicroTool):
         """The branches on values that differ between lanes, by their loop and the line of their test."""
         groups: dict[tuple[int, int | None], list[Skip]] = {}
         for skip in self.sass.skips_by_data if self.sass else ():
-            if skip.test in self.sass.lane_dependent:
+            if skip.test in self.sass.lane_dependent and self._is_written(skip):
                 groups.setdefault((skip.loop.header, self.sass.written[skip.test]), []).append(skip)
         return list(groups.values())
+
+    def _is_written(self, skip: Skip) -> bool:
+        """Whether the test is a programmer's: the math library's functions test their arguments too."""
+        test, line = self.sass.instructions[skip.test], self.sass.written[skip.test]
+        if self.sass.table.is_foreign(test):
+            return not self.sass.table.is_toolkit(test)
+        return line is not None and _TESTS.search(self.view.text.line_text(line)) is not None
 
     def _behind(self, skips: Sequence[Skip]) -> frozenset[int]:
         """What stands behind some tests, where it is most of a loop that is a large part of the kernel; else none."""

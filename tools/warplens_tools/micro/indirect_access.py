@@ -39,6 +39,7 @@ from collections.abc import Iterator, Sequence
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.indirect import indirect_accesses
+from warplens_tools.cuda.facts.searches import searches
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.sass.pipes import is_load
@@ -64,6 +65,8 @@ class IndirectAccess(MicroTool):
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the access that runs most."""
         found = indirect_accesses(self.view.tree, self.view.kernel, self.view.global_accesses)
+        steps = [s.span for s in searches(self.view.tree, self.view.kernel)]
+        found = tuple(a for a in found if not any(s.contains_line(a.span.line) for s in steps))
         if self.sass:
             found = tuple(a for a in found if self.sass.global_on(a.span.line))
         if not found or (self.sass and not self._are_often(found)):
@@ -98,7 +101,11 @@ class IndirectAccess(MicroTool):
     def _hidden(self) -> Iterator[Finding]:
         """What only SASS shows: in device functions, and through pointers and macros that the text does not tell."""
         told = {a.span.line for a in self.view.global_accesses if self._is_told(a)}
-        apart = [i for i in chosen_apart(self.sass.instructions) if self.sass.written[i] not in told]
+        apart = [
+            i
+            for i in chosen_apart(self.sass.instructions, looped=bool(self.sass.flow.loops))
+            if self.sass.written[i] not in told
+        ]
         every = self.sass.where(lambda x: x.opcode in ("LDG", "STG", "LD", "ST"))
         apart = [i for i in apart if i in set(every) and i not in self.sass.flow.rare]
         if not apart or self.sass.weigh(apart) < MOST * self.sass.weigh(every):

@@ -58,13 +58,13 @@ def gathering(instructions: Sequence[Instruction], *, by_tests: bool = False) ->
     return frozenset(found)
 
 
-def chosen_apart(instructions: Sequence[Instruction]) -> frozenset[int]:
+def chosen_apart(instructions: Sequence[Instruction], *, looped: bool) -> frozenset[int]:
     """Indices of the accesses to global memory whose address rests on what each lane loaded from a place of its own:
-    no lane's neighbour tells where it goes."""
+    no lane's neighbour tells where it goes. `looped`: whether there is a loop that may carry such a place on."""
     differing = lane_dependent(instructions)
     loaded: set[str] = set()
     found: set[int] = set()
-    for _ in range(2):
+    for _ in range(2 if looped else 1):
         for index, instruction in enumerate(instructions):
             written, read = registers_of(instruction)
             own = {name for name in read if not name.startswith(("P", "UP"))}
