@@ -831,6 +831,37 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
+    "sort-per-thread": (
+        Sample(
+            "exchanges",
+            kernel(
+                "float v[9]; for (int j = 0; j < 9; ++j) v[j] = a[i + j * n]; for (int p = 0; p < 8; ++p) "
+                "for (int j = 0; j < 8 - p; ++j) if (v[j] > v[j + 1]) { float t = v[j]; v[j] = v[j + 1]; v[j + 1] = t; } o[i] = v[4];"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "insertions",
+            kernel(
+                "float v[64]; for (int j = 0; j < n; ++j) { float key = a[i + j * n]; int k = j - 1; while (k >= 0 && "
+                "v[k] > key) { v[k + 1] = v[k]; --k; } v[k + 1] = key; } o[i] = v[n / 2];"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a smallest one",
+            kernel("float v = a[i]; for (int j = 0; j < n; ++j) if (a[i + j * n] < v) v = a[i + j * n]; o[i] = v;"),
+            finds=False,
+        ),
+        Sample(
+            "threads that exchange together",
+            kernel(
+                "__shared__ float v[256]; v[threadIdx.x] = a[i]; for (int p = 0; p < n; ++p) { __syncthreads(); "
+                "int j = 2 * threadIdx.x; if (v[j] > v[j + 1]) { float t = v[j]; v[j] = v[j + 1]; v[j + 1] = t; } } o[i] = v[4];"
+            ),
+            finds=False,
+        ),
+    ),
     "all-pairs": (
         Sample(
             "each against all",
@@ -896,7 +927,7 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             "many steps between",
             kernel(
                 "o[i] = a[i];",
-                launch="cudaMemcpy(a, x, n, cudaMemcpyHostToDevice); for (int s = 0; s < n; ++s) k<<<n, 128>>>(a, o, n);"
+                launch="cudaMemcpy(a, x, n, cudaMemcpyHostToDevice); for (int s = 0; s < n; ++s) k<<<n, 99>>>(a, o, n);"
                 " cudaMemcpy(y, o, n, cudaMemcpyDeviceToHost);",
             ),
             finds=False,
