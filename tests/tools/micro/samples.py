@@ -836,7 +836,16 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             "exchanges",
             kernel(
                 "float v[9]; for (int j = 0; j < 9; ++j) v[j] = a[i + j * n]; for (int p = 0; p < 8; ++p) "
-                "for (int j = 0; j < 8 - p; ++j) if (v[j] > v[j + 1]) { float t = v[j]; v[j] = v[j + 1]; v[j + 1] = t; } o[i] = v[4];"
+                "for (int j = 0; j < 8 - p; ++j) if (v[j] > v[j + 1]) "
+                "{ float t = v[j]; v[j] = v[j + 1]; v[j + 1] = t; } o[i] = v[4];"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "exchanges by a function",
+            kernel(
+                "float v[9]; for (int p = 0; p < 8; ++p) for (int j = 0; j < 8 - p; ++j) "
+                "if (v[j] > v[j + 1]) swap(&v[j], &v[j + 1]); o[i] = v[4];"
             ),
             finds=True,
         ),
@@ -857,7 +866,8 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             "threads that exchange together",
             kernel(
                 "__shared__ float v[256]; v[threadIdx.x] = a[i]; for (int p = 0; p < n; ++p) { __syncthreads(); "
-                "int j = 2 * threadIdx.x; if (v[j] > v[j + 1]) { float t = v[j]; v[j] = v[j + 1]; v[j + 1] = t; } } o[i] = v[4];"
+                "int j = 2 * threadIdx.x; if (v[j] > v[j + 1]) "
+                "{ float t = v[j]; v[j] = v[j + 1]; v[j + 1] = t; } } o[i] = v[4];"
             ),
             finds=False,
         ),

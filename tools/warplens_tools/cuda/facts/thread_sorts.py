@@ -17,6 +17,7 @@ from warplens_tools.text import Span
 _ELEMENT = r"\b([A-Za-z_]\w*)\s*\[([^\[\]]+)\]"
 _COMPARED = re.compile(rf"{_ELEMENT}\s*[<>]=?\s*(?:{_ELEMENT}|\w+)")
 _STORED = re.compile(rf"{_ELEMENT}\s*=(?!=)")
+_SWAPPED = re.compile(r"\b\w*[sS]wap\w*\s*\(\s*&?\s*([A-Za-z_]\w*)\s*\[")
 _MOVED = re.compile(rf"{_ELEMENT}\s*=\s*\1\s*\[")
 
 
@@ -57,10 +58,11 @@ def _sorted_by(code: str) -> str:
     """The array whose elements a loop compares and moves; "" for none, or where threads do it together."""
     if "__sync" in code:
         return ""
-    moved = {m[1] for m in _MOVED.finditer(code)}
+    swapped = set(_SWAPPED.findall(code))
+    moved = {m[1] for m in _MOVED.finditer(code)} | swapped
     for name, index, other, second in _COMPARED.findall(code):
         stored = {i.strip() for n, i in _STORED.findall(code) if n == name}
-        exchanged = other == name and {index.strip(), second.strip()} <= stored
+        exchanged = other == name and (name in swapped or {index.strip(), second.strip()} <= stored)
         inserted = code.startswith(("while", "for")) and name in code.partition("{")[0]
         if name in moved and "threadIdx" not in index and (exchanged or inserted):
             return name
