@@ -54,14 +54,16 @@ class AllPairs(MicroTool):
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the loop over the other elements."""
         every = [a for a in self.view.global_accesses if a.reads and a.index is not None]
+        apart: dict[tuple[str, str], list[ArrayAccess]] = {}
+        for a in every:
+            if a.index is not None and any(s.kind == "thread" for s in a.index.symbols):
+                apart.setdefault((a.name, a.member), []).append(a)
         for access in every:
             loop = access.loops[-1] if access.loops else None
             if loop is None or not loop.counter or loop.bound is None or loop.bound.value is not None:
                 continue
-            if not _goes_alone(access, loop.counter) or not any(
-                other.name == access.name and other.member == access.member and _is_own(other, loop.counter)
-                for other in every
-            ):
+            own = apart.get((access.name, access.member), [])
+            if not _goes_alone(access, loop.counter) or all(_mentions(a, loop.counter) for a in own):
                 continue
             if not all(s.kind == "parameter" for s in loop.bound.symbols):
                 continue
@@ -93,9 +95,5 @@ def _goes_alone(access: ArrayAccess, counter: str) -> bool:
     )
 
 
-def _is_own(access: ArrayAccess, counter: str) -> bool:
-    """Whether each thread reads an element of its own, whatever the loop's counter is."""
-    index = access.index
-    return (
-        index is not None and not index.mentions(counter) and any(s.kind == "thread" for s in index.symbols)
-    )
+def _mentions(access: ArrayAccess, counter: str) -> bool:
+    return access.index is not None and access.index.mentions(counter)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 
@@ -100,21 +101,19 @@ def stored_sums(accesses: Sequence[ArrayAccess], said: Callable[[Span], str]) ->
     within, whatever the element's index comes to; the deepest first. A compiler that knows that nothing else reaches
     the element keeps it in a register: the stores in the loop have to be seen."""
     found = []
+    changed = functools.cache(lambda span: frozenset(a or b for a, b in _CHANGED.findall(said(span))))
     for access in accesses:
         if access.space != "global" or not (access.reads and access.writes) or access.atomic or access.few:
             continue
-        around = next(
-            (x for n, x in enumerate(access.loops) if is_long(x) and _stays(access, n, said(x.span))), None
-        )
+        loops = [x for n, x in enumerate(access.loops) if is_long(x) and _stays(access, n, changed(x.span))]
+        around = loops[0] if loops else None
         if around is not None:
             found.append(MemorySum(access, around))
     return tuple(sorted(found, key=lambda s: (-len(s.access.loops), s.access.span)))
 
 
-def _stays(access: ArrayAccess, depth: int, text: str) -> bool:
+def _stays(access: ArrayAccess, depth: int, changed: frozenset[str]) -> bool:
     """Whether the iterations of the loop at a depth come to the same elements, by the names that the index mentions."""
     own = {word for index in access.indices for word in _WORD.findall(index)}
-    changed = {a or b for a, b in _CHANGED.findall(text)} - {access.name}
-    return access.loops[depth].variable not in own and not own & (
-        changed - {x.variable for x in access.loops[depth + 1 :]}
-    )
+    within = {x.variable for x in access.loops[depth + 1 :]}
+    return access.loops[depth].variable not in own and not own & (changed - within - {access.name})
