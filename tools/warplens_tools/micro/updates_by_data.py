@@ -25,8 +25,8 @@ for (int b = threadIdx.x; b < n; b += blockDim.x) atomicAdd(&bins[b], own[b]);
 **Evidence.** Atomics on global memory whose index comes of what the thread loads.
 
 **Threshold.** Half the time of all else in the bounded model, where SASS is at hand, with lanes at places of their own:
-how often threads meet only a run shows, so it is information. Where global-atomic-contention,
-scattered-atomics or owned-sums have a word on the kernel, nothing is added.
+how often threads meet only a run shows, so it is information. Any, where the thread takes what the atomic brings, such
+as a slot. Where global-atomic-contention, scattered-atomics or owned-sums have a word on the kernel, nothing is added.
 
 **References.** N. Sakharnykh, "GPU Pro Tip: Fast Histograms Using Shared Atomics on Maxwell", NVIDIA Technical Blog;
 CUDA C++ Programming Guide, "Atomic Functions".
@@ -68,7 +68,9 @@ class UpdatesByData(MicroTool):
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the first such atomic."""
         found = [a for a in atomics(self.view.tree, self.view.kernel, self.view.dim3) if self._is_chosen(a)]
-        if not found or any(True for tool in _OTHERS for _ in tool(self.view).check()) or self._is_little():
+        if not found or any(True for tool in _OTHERS for _ in tool(self.view).check()):
+            return
+        if self._is_little() and not any(map(self._is_waited_for, found)):
             return
         # What a table or a list is claimed by weighs more than a counter beside it.
         first = next((a for a in found if a.function in _CLAIMS), found[0])
@@ -85,7 +87,8 @@ class UpdatesByData(MicroTool):
                 if first.function in _CLAIMS
                 else f"Where {first.name} fits, let each block add up in a copy of its own in shared memory and add "
                 "that once; else sort or group the updates by place, or let each place gather what belongs to it. "
-                "Neighbouring elements go in one vector atomic (float2, float4 on sm_90)."
+                "Neighbouring elements go in one vector atomic (float2, float4 on sm_90). Lanes of a warp that meet "
+                "(__match_any_sync) do one atomic together."
             ),
             evidence=(
                 self.view.observe("atomics at places that data choose", float(len(found)), tier="source"),
@@ -100,6 +103,11 @@ class UpdatesByData(MicroTool):
                 "its last."
             )
         return f"Threads that meet at an element of {first.name} wait for each other in the L2."
+
+    def _is_waited_for(self, atomic: Atomic) -> bool:
+        """Whether the thread takes what the atomic brings, such as a slot: it waits for all that came before."""
+        before = self.view.text.line_text(atomic.span.line)[: atomic.span.column - 1]
+        return before.rstrip().endswith("=") and atomic.function not in _CLAIMS
 
     def _is_little(self) -> bool:
         """Whether the L2 is done with the atomics, each lane at a place of its own, long before all else is."""

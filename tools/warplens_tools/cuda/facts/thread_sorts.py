@@ -65,5 +65,5 @@ def _sorted_by(code: str) -> str:
         exchanged = other == name and (name in swapped or {index.strip(), second.strip()} <= stored)
         inserted = code.startswith(("while", "for")) and name in code.partition("{")[0]
         if name in moved and "threadIdx" not in index and (exchanged or inserted):
-            return name
+            return str(name)
     return ""
