@@ -106,8 +106,8 @@ class IndirectAccess(MicroTool):
             for i in chosen_apart(self.sass.instructions, looped=bool(self.sass.flow.loops))
             if self.sass.written[i] not in told
         ]
-        every = self.sass.where(lambda x: x.opcode in ("LDG", "STG", "LD", "ST"))
-        apart = [i for i in apart if i in set(every) and i not in self.sass.flow.rare]
+        every = frozenset(self.sass.where(lambda x: x.opcode in ("LDG", "STG", "LD", "ST")))
+        apart = [i for i in apart if i in every and i not in self.sass.flow.rare]
         if not apart or self.sass.weigh(apart) < MOST * self.sass.weigh(every):
             return
         place = self.hottest_place(apart)
