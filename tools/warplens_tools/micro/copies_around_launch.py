@@ -26,8 +26,8 @@ integrate<<<grid, block>>>(d_x, d_v, d_f, n);   // and what the host did with th
 
 **Evidence.** Copies in both directions in the host function that launches the kernel, before and after the launch.
 
-**Threshold.** None; `main`, which is called once, and launches in loops of the function are left alone. It is
-information: how often the function is called, and how large the arrays are, is not known.
+**Threshold.** Four launches in the function at most, none of them in a loop; `main`, which is called once, is left
+alone. It is information: how often the function is called, and how large the arrays are, is not known.
 
 **References.** CUDA C++ Best Practices Guide, "Data Transfer Between Host and Device".
 """
@@ -42,6 +42,8 @@ from warplens_tools.cuda.syntax.functions import functions_of
 from warplens_tools.finding import Finding, RelatedSpan, count
 from warplens_tools.micro.base import MicroTool
 
+#: Launches of a function up to which its copies are much beside them.
+FEW = 4
 _SHOWN = 4
 
 
@@ -83,7 +85,8 @@ class CopiesAroundLaunch(MicroTool):
 
     def _around(self, site: LaunchSite) -> tuple[list[HostCopy], list[HostCopy]]:
         """The copies to the device before a launch and those back behind it, in its function."""
-        if site.host_function in ("", "main") or site.loop_depth:
+        beside = sum(s.host_function == site.host_function for s in self.view.model.launches)
+        if site.host_function in ("", "main") or site.loop_depth or beside > FEW:
             return [], []
         tree = self.view.tree
         bodies = [tree.span(f.body) for f in functions_of(tree) if not f.is_kernel]
