@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from warplens_tools.arch.load import load_gpu
-from warplens_tools.machine.apart import in_rows
+from warplens_tools.machine.apart import in_rows, walks_record
 from warplens_tools.testing import views
 
 LIMITS = load_gpu("sm_90").limits
@@ -75,3 +75,25 @@ def test_rows_of_threads_fill_a_sector_together(
     block: tuple[int, int, int] | None, element: int, *, rows: bool
 ) -> None:
     assert found("o[i] = a[threadIdx.x * w + y];", block, element) == rows
+
+
+@pytest.mark.parametrize(
+    ("body", "walks"),
+    [
+        ("for (int j = 0; j < w; ++j) o[i] += a[i * w + j];", True),
+        ("for (int j = 0; j < w; ++j) o[i] += a[(y * n + i) * w + j];", True),
+        # to another end, and across
+        ("for (int j = 0; j < n; ++j) o[i] += a[i * w + j];", False),
+        ("for (int j = 0; j < w; ++j) o[i] += a[j * w + i];", False),
+        # a block goes along, not the thread
+        ("o[i] += a[i * w + blockIdx.y];", False),
+        # a length that is known
+        ("for (int j = 0; j < 64; ++j) o[i] += a[i * 64 + j];", False),
+    ],
+)
+def test_a_thread_that_goes_through_its_record(body: str, *, walks: bool) -> None:
+    (view,) = views(KERNEL.format(body=body))
+    access = next(a for a in view.global_accesses if a.name == "a" and a.reads)
+    assert access.index is not None
+    assert walks_record(access.index, access.loops, {}) == walks
+    assert not walks_record(access.index, access.loops, {"w": 64, "n": 8})

@@ -3,12 +3,13 @@
 
 In `a[i * stride]` the stride is 1 as likely as not: of an accessor, of a tensor's innermost extent, of a flag. In
 `a[i * columns + k]` something else goes along between the lanes, so they are rows apart, and what is left of their
-sectors is wanted too: that can be coalesced by another layout of the threads, where a diagonal cannot.
+sectors is wanted too: that can be coalesced by another layout of the threads, where a diagonal cannot. How far apart is
+another question, where a thread goes through all of its row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from warplens_tools.arch.gpu import SECTOR_BYTES, Limits
 from warplens_tools.cuda.values.forms import Form, Monomial, Symbol
@@ -33,6 +34,21 @@ def in_rows(
         if count > 1 and step <= limits.cache_line_bytes and count * step >= SECTOR_BYTES:
             return True
     return False
+
+
+def walks_record(index: Form, loops: Sequence[Loop], known: Mapping[str, int]) -> bool:
+    """Whether each thread goes itself, element by element, through all that lies between it and the next lane, and how
+    much that is follows from no `known` symbol: a row of thousands, or a pixel's three colours."""
+    apart = index.growth("threadIdx.x")
+    if apart is None or apart.evaluate(known) is not None:
+        return False
+    return any(
+        loop.bound == apart
+        and loop.comparison in ("<", ">", "!=")
+        and loop.step is not None
+        and index.coefficient(loop.counter or f"{loop.variable}@{loop.offset}") == 1
+        for loop in loops
+    )
 
 
 def _values(symbols: Monomial, loops: Sequence[Loop], block: tuple[int, int, int] | None) -> int:

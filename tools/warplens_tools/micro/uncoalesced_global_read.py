@@ -68,7 +68,7 @@ class UncoalescedGlobalRead(CoalescingTool):
         """Message and guidance."""
         text, name = self.view.said(worst.access.span), worst.access.name
         return (
-            f"Uncoalesced read of {text}: {worst.sectors} sectors per request, {worst.ideal_sectors} would suffice: "
+            f"Uncoalesced read of {text}: {self.most(worst)} sectors per request, {worst.ideal_sectors} would suffice: "
             f"{lane_words(worst)} in {name}.",
             f"Let the lanes of a warp go through {name} together, one element each, and reduce with shuffles, or "
             f"store {name} transposed so that threadIdx.x runs along its inner extent."

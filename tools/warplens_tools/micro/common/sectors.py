@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
@@ -10,6 +11,7 @@ from warplens_tools.arch.gpu import SECTOR_BYTES
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.evidence import Observation, Tier
 from warplens_tools.finding import BottleneckClass, Gain
+from warplens_tools.machine.apart import walks_record
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.micro.base import MicroTool
@@ -57,7 +59,18 @@ class SectorTool(MicroTool):
         ratio = bound_ratio(pipes | waiting.latency_bound(), pipes | waiting.latency_bound(_spans(together)))
         most = max(w.overfetch for w in together)
         ratio = min(ratio, PARTLY * most)
-        return Gain.of(ratio, max(ratio, most))
+        # A record of a few elements wastes little, a long row all that is said: in between is what to expect.
+        expected = math.sqrt(ratio) if all(map(self.walks_record, found)) else ratio
+        return Gain.of(expected, max(ratio, most))
+
+    def walks_record(self, warp: WarpAccess) -> bool:
+        """Whether each thread goes through a record of unknown length, the next lane through the next one."""
+        index = warp.access.index
+        return index is not None and walks_record(index, warp.access.loops, self.view.arguments)
+
+    def most(self, warp: WarpAccess) -> str:
+        """ "32", or "up to 32" where the length of a thread's record decides it."""
+        return f"{'up to ' if self.walks_record(warp) else ''}{warp.sectors}"
 
     def alike(self, found: Sequence[WarpAccess]) -> list[WarpAccess]:
         """Others that lie as far apart along the lanes as one of `found`, in as many loops: what deals the elements
