@@ -80,9 +80,15 @@ class MemoryTraffic:
         coalesced."""
         lower = upper = l2 = lines = 0.0
         known = True
+        asked: dict[tuple[int, int, bool], _Request] = {}
         for i, (group, compulsory) in self._requests.items():
             weight = self.code.sass.weights[i] if weights is None else weights[i]
-            request = self._request(self.code.sass.instructions[i], group, ideal)
+            x = self.code.sass.instructions[i]
+            # Instructions of one line and kind have one group.
+            key = id(group), access_bytes(x), is_store(x)
+            if key not in asked:
+                asked[key] = self._request(x, group, ideal)
+            request = asked[key]
             upper += request.dram * weight
             lower += request.dram * weight * (compulsory or 0.0)
             l2 += request.l2 * weight * (compulsory or 0.0)
@@ -95,14 +101,20 @@ class MemoryTraffic:
         """The global accesses: those of the source that each may be, and the share of them that is compulsory."""
         sass = self.code.sass
         found = {}
+        groups: dict[tuple[int | None, bool, bool], tuple[list[ArrayAccess], float | None]] = {}
         for i, (x, line) in enumerate(zip(sass.instructions, sass.lines, strict=True)):
             if space_of(x) == "global":
-                group = [a for a in self._by_line.get(line or 0, ()) if _matches(a, x)]
-                # An instruction is as likely any of them as another.
-                states = [a.span in self._swept or is_compulsory(a, self._varying) for a in group]
-                share = states.count(True) / len(states) if states and None not in states else None
-                found[i] = group, share
+                key = line, is_load(x), is_store(x)
+                if key not in groups:
+                    groups[key] = self._group(line, x)
+                found[i] = groups[key]
         return found
+
+    def _group(self, line: int | None, x: Instruction) -> tuple[list[ArrayAccess], float | None]:
+        group = [a for a in self._by_line.get(line or 0, ()) if _matches(a, x)]
+        # An instruction is as likely any of them as another.
+        states = [a.span in self._swept or is_compulsory(a, self._varying) for a in group]
+        return group, states.count(True) / len(states) if states and None not in states else None
 
     @cached_property
     def compulsory_shares(self) -> tuple[float | None, ...]:

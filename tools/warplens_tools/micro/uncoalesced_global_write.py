@@ -66,8 +66,8 @@ class UncoalescedGlobalWrite(CoalescingTool):
         """Message and guidance."""
         text, name = self.view.said(worst.access.span), worst.access.name
         return (
-            f"Uncoalesced write of {text}: {self.most(worst)} sectors per request, {worst.ideal_sectors} would suffice: "
-            f"{lane_words(worst)} in {name}.",
+            f"Uncoalesced write of {text}: {self.most(worst)} sectors per request, {worst.ideal_sectors} would "
+            f"suffice: {lane_words(worst)} in {name}.",
             "Exchange the elements through a shared tile (padded by one column) so that threadIdx.x runs along the "
             f"inner extent of {name} when it is written, or choose the layout of {name} to match its writer.",
         )

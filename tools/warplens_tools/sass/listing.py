@@ -70,7 +70,14 @@ class Sass:
 
     def on_line(self, line: int | None, is_one: Callable[[Instruction], bool] = lambda _: True) -> list[int]:
         """Indices of the instructions, of a kind, that belong to a line of the kernel."""
-        return [i for i, n in enumerate(self.lines) if n == line and is_one(self.instructions[i])]
+        return [i for i in self._of_line.get(line, ()) if is_one(self.instructions[i])]
+
+    @cached_property
+    def _of_line(self) -> dict[int | None, list[int]]:
+        found: dict[int | None, list[int]] = {}
+        for i, line in enumerate(self.lines):
+            found.setdefault(line, []).append(i)
+        return found
 
     def usual_on(self, line: int | None, is_one: Callable[[Instruction], bool] = lambda _: True) -> list[int]:
         """As `on_line`, without what only odd operands take."""
@@ -84,7 +91,13 @@ class Sass:
 
     def global_on(self, line: int | None) -> list[int]:
         """Indices of the global-memory instructions that a line of the kernel became."""
-        return self.on_line(line, lambda x: space_of(x) == "global")
+        if line not in self._global:
+            self._global[line] = self.on_line(line, lambda x: space_of(x) == "global")
+        return list(self._global[line])
+
+    @cached_property
+    def _global(self) -> dict[int | None, list[int]]:
+        return {}
 
     def through_line(self, line: int) -> list[Instruction]:
         """Instructions that were written on a line of the file, or inlined through it."""

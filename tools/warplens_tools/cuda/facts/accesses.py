@@ -13,7 +13,8 @@ from warplens_tools.cuda.facts.conditions import Comparison
 from warplens_tools.cuda.facts.guards import Guards
 from warplens_tools.cuda.facts.lane_names import lane_names
 from warplens_tools.cuda.model import ArrayDeclaration, Kernel, Parameter
-from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree
+from warplens_tools.cuda.syntax.around import inherited, loops_around
+from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import LOADED, Form
@@ -99,6 +100,7 @@ class AccessReader:
         self.forms = forms
         self.pointers = PointerReader(kernel, forms, handed or {})
         self.body = forms.kernel.function.body
+        self._asked: dict[int, bool] = {}
         self.guards = Guards(forms, lane_names(self.tree.code_of(self.body)))
 
     def every(self) -> tuple[ArrayAccess, ...]:
@@ -121,7 +123,7 @@ class AccessReader:
         reads, writes, atomic = self._use(whole)
         if not reads and not writes:
             return None
-        loops = tuple(self.forms.loop(n) for n in loops_around(node))
+        loops = tuple(self.forms.loop(n) for n in loops_around(self.tree, node))
         tests = self.guards.tests(node)
         who = self.guards.comers(tests)
         return ArrayAccess(
@@ -249,16 +251,16 @@ class AccessReader:
         return index in _reference_parameters(self.tree, self.tree.code_of(function).split("<")[0].strip())
 
     def _conditional(self, node: Node) -> bool:
-        if self.tree.is_conditional(node.start_byte):
-            return True
-        child, current = node, node.parent
-        while current is not None and current.start_byte >= self.body.start_byte:
-            if current.type in _BRANCHES and not _is_field(current, "condition", child):
-                return True
-            if _is_short_circuit(current) and _is_field(current, "right", child):
-                return True
-            child, current = current, current.parent
-        return False
+        return self.tree.is_conditional(node.start_byte) or inherited(
+            self._asked, node, self._asks, top=False
+        )
+
+    def _asks(self, outer: Node, child: Node, asked: bool) -> bool:
+        """Whether something inside the body decides if `child` is come to."""
+        if outer.start_byte < self.body.start_byte:
+            return False
+        branch = outer.type in _BRANCHES and not _is_field(outer, "condition", child)
+        return asked or branch or (_is_short_circuit(outer) and _is_field(outer, "right", child))
 
 
 def _first_argument(call: Node) -> Node | None:
@@ -334,17 +336,6 @@ def _index_texts(tree: SourceTree, node: Node) -> tuple[tuple[str, ...], Node]:
             break
         current = base
     return tuple(reversed(texts)), current
-
-
-def loops_around(node: Node) -> list[Node]:
-    """Loops whose body (or condition, or update) holds the node, outermost first."""
-    found: list[Node] = []
-    child, current = node, node.parent
-    while current is not None and current.type != "function_definition":
-        if current.type in LOOPS and not _is_field(current, "initializer", child):
-            found.append(current)
-        child, current = current, current.parent
-    return found[::-1]
 
 
 def escaping(tree: SourceTree, kernel: Kernel) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from typing import Literal
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.facts.accesses import loops_around
 from warplens_tools.cuda.facts.lane_names import names_from
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.cuda.values.bindings import value_node
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
@@ -101,7 +101,9 @@ class _Reader:
             divisor,
             tuple(self.tree.span(node) for node, _ in loads),
             tuple(dict.fromkeys(name for _, name in loads)),
-            any(len(loops_around(node)) > len(loops_around(split)) for node, _ in loads),
+            any(
+                len(loops_around(self.tree, node)) > len(loops_around(self.tree, split)) for node, _ in loads
+            ),
         )
 
     def _passes_on(self, following: frozenset[str]) -> bool:

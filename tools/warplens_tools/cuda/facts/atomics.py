@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.facts.accesses import loops_around
 from warplens_tools.cuda.facts.guards import Guards, Test, mentions
 from warplens_tools.cuda.facts.lane_names import lane_names, lane_names_by_element, mentions_lanes
 from warplens_tools.cuda.model import ArrayDeclaration, Kernel
+from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values.bindings import value_node
@@ -118,7 +118,7 @@ class _AtomicReader:
         name, tests = name.removeprefix("::"), self.guards.tests(call)
         code = self.tree.code_of(target)
         varies = mentions_lanes(code, self.varying)
-        loops = tuple(self.forms.loop(n) for n in loops_around(call))
+        loops = tuple(self.forms.loop(n) for n in loops_around(self.tree, call))
         return Atomic(
             function=name,
             name=place.name,

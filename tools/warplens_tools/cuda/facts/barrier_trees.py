@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.facts.accesses import loops_around
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.callees import called_names, functions_named
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
@@ -79,7 +79,7 @@ def _is_tree(tree: SourceTree, loop: Node) -> bool:
     head = tree.code_of(loop)[: body.start_byte - loop.start_byte]
     if _ENDS_AT_WARP.search(head) or not _ELEMENT.search(tree.code_of(body)):
         return False
-    outer = loops_around(loop)
+    outer = loops_around(tree, loop)
     return not any(_POWERS.search(_own_code(tree, around, loop)) for around in outer)
 
 
@@ -107,6 +107,6 @@ def _written_steps(tree: SourceTree, block: Node) -> Node | None:
 
 
 def _told(tree: SourceTree, at: Node, steps: Node, function: str) -> BarrierTree:
-    around = loops_around(at)
+    around = loops_around(tree, at)
     names = tuple(dict.fromkeys(_ELEMENT.findall(tree.code_of(steps if steps.type in LOOPS else at))))
     return BarrierTree(tree.span(at), names, tree.span(around[-1]) if around else None, function)

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.facts.accesses import AccessReader, ArrayAccess, loops_around
+from warplens_tools.cuda.facts.accesses import AccessReader, ArrayAccess
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.callees import functions_named, parameter_names
 from warplens_tools.cuda.syntax.functions import Function
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
@@ -53,7 +54,7 @@ def _called(tree: SourceTree, kernel: Kernel, block: Dim3) -> Iterator[CalledAcc
     walker = _Walker(tree, kernel, block)
     reader = AccessReader(FormReader(expanded, block), kernel)
     for call in _calls(expanded.function.body):
-        around = tuple(reader.forms.loop(n) for n in loops_around(call))
+        around = tuple(reader.forms.loop(n) for n in loops_around(expanded.tree, call))
         yield from walker.inside(reader, call, expanded.tree.span(call), around, 0)
 
 
@@ -99,7 +100,7 @@ class _Walker:
                 yield CalledAccess(outside, place, name)
         if depth + 1 < _DEEPEST:
             for inner in _calls(function.body):
-                around = (*loops, *(reader.forms.loop(n) for n in loops_around(inner)))
+                around = (*loops, *(reader.forms.loop(n) for n in loops_around(reader.tree, inner)))
                 yield from self.inside(reader, inner, place, around, depth + 1)
 
     def _function(self, caller: AccessReader, call: Node) -> Function | None:

@@ -10,8 +10,8 @@ from typing import Literal
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.facts.accesses import loops_around
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.callees import called_names, functions_named
 from warplens_tools.cuda.syntax.functions import Function
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
@@ -60,7 +60,9 @@ def compared_only(tree: SourceTree, kernel: Kernel) -> tuple[Compared, ...]:
 
 def _roots(tree: SourceTree, body: Node, function: str, *, looped: bool) -> Iterator[Compared]:
     for node in walk(body):
-        asked = node.type == "call_expression" and _is_root(tree, node) and (looped or loops_around(node))
+        asked = (
+            node.type == "call_expression" and _is_root(tree, node) and (looped or loops_around(tree, node))
+        )
         if asked and (_is_compared(node) or _is_kept_to_compare(tree, body, node)):
             yield Compared("root", tree.span(node), function)
 
@@ -116,7 +118,12 @@ def _quotients(expanded: KernelTree, kernel: Kernel) -> Iterator[Compared]:
     """Divisions of floating-point values in the kernel's loops that are compared as they are."""
     tree, types = expanded.tree, None
     for node in walk(expanded.function.body):
-        if node.type == "binary_expression" and _divides(node) and _is_compared(node) and loops_around(node):
+        if (
+            node.type == "binary_expression"
+            and _divides(node)
+            and _is_compared(node)
+            and loops_around(tree, node)
+        ):
             if types is None:
                 forms = FormReader(expanded)
                 types = TypeReader(forms, PointerReader(kernel, forms))
@@ -145,7 +152,7 @@ def _returned_quotient(
     if value is None or not _FLOAT.search(head) or value.type != "binary_expression" or not _divides(value):
         return
     calls = _calls(expanded.tree, expanded.function.body, name)
-    if calls and all(_is_compared(c) for c in calls) and any(loops_around(c) for c in calls):
+    if calls and all(_is_compared(c) for c in calls) and any(loops_around(expanded.tree, c) for c in calls):
         yield Compared("quotient", tree.span(value), name)
 
 
@@ -162,4 +169,4 @@ def _is_called_in_loop(tree: SourceTree, body: Node, name: str, names: frozenset
     """Whether a loop of the kernel calls the function, or it is called by another function, of which that is not
     asked."""
     calls = _calls(tree, body, name)
-    return any(loops_around(c) for c in calls) if calls else len(names) > 1
+    return any(loops_around(tree, c) for c in calls) if calls else len(names) > 1

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.facts.accesses import loops_around
 from warplens_tools.cuda.facts.data_branches import BodyNames, names_in
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.tree import SourceTree, addends, is_assigned, walk
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
@@ -61,7 +61,7 @@ class _Reader:
 
     def gather(self, node: Node) -> ElementGather | None:
         """The read that a subscript makes, where it is one."""
-        around = [n for n in loops_around(node) if n.type == "for_statement"]
+        around = [n for n in loops_around(self.tree, node) if n.type == "for_statement"]
         listed = node.child_by_field_name("indices")
         if not around or listed is None or listed.named_child_count != 1 or _is_changed(node):
             return None

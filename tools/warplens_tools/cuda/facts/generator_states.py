@@ -8,8 +8,8 @@ import re
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.facts.accesses import loops_around
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
@@ -44,7 +44,7 @@ def drawn_in_loops(tree: SourceTree, kernel: Kernel) -> tuple[DrawnInLoop, ...]:
 
 def _drawn(tree: SourceTree, forms: FormReader, pointers: PointerReader, call: Node) -> DrawnInLoop | None:
     function, listed = call.child_by_field_name("function"), call.child_by_field_name("arguments")
-    around = loops_around(call)
+    around = loops_around(tree, call)
     if function is None or listed is None or not around or not listed.named_children:
         return None
     if not _DRAWS.fullmatch(tree.code_of(function)) or tree.code_of(function).endswith("_init"):

@@ -24,6 +24,7 @@ from warplens_tools.cuda.facts.conditions import (
 )
 from warplens_tools.cuda.facts.lane_names import lane_names, mentions_lanes
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.around import inherited
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.cuda.values.bindings import value_node
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
@@ -73,6 +74,7 @@ class Guards:
         self.forms, self.tree, self.varying = forms, forms.tree, varying
         self.body = forms.kernel.function.body
         self._exits: dict[int, list[tuple[int, Node]]] = {}
+        self._tests: dict[int, tuple[Test, ...]] = {}
         self._few: dict[tuple[tuple[int, bool], ...], bool] = {}
         self._comers: dict[tuple[tuple[int, bool], ...], Comers] = {}
 
@@ -120,13 +122,13 @@ class Guards:
 
     def tests(self, node: Node) -> tuple[Test, ...]:
         """Every condition that must hold, or must not, for the kernel to come to a node, innermost first."""
-        found: list[Test] = []
-        child, current = node, node.parent
-        while current is not None and current.start_byte >= self.body.start_byte:
-            asked = [*_conditions(current, child), *self._left(current, child)]
-            found += [t for c, holds in asked for t in self._parts(c, holds=holds)]
-            child, current = current, current.parent
-        return tuple(found)
+        return inherited(self._tests, node, self._with_tests, ())
+
+    def _with_tests(self, outer: Node, child: Node, tests: tuple[Test, ...]) -> tuple[Test, ...]:
+        if outer.start_byte < self.body.start_byte:
+            return ()
+        asked = [*_conditions(outer, child), *self._left(outer, child)]
+        return (*(t for c, holds in asked for t in self._parts(c, holds=holds)), *tests) if asked else tests
 
     def _left(self, outer: Node, inner: Node) -> list[tuple[Node, bool]]:
         """Conditions by which some left `outer` before it comes to `inner`."""

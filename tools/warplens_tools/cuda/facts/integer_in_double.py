@@ -8,8 +8,8 @@ import re
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.facts.accesses import loops_around
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values.arithmetic_types import TypeReader, is_double_literal
@@ -41,7 +41,7 @@ def integers_in_double(tree: SourceTree, kernel: Kernel) -> tuple[IntegerInDoubl
         value = reader.converted(node)
         if value is not None and not any(o.start_byte <= value.start_byte < o.end_byte for o in found):
             found.append(value)
-    return tuple(IntegerInDouble(expanded.tree.span(n), bool(loops_around(n))) for n in found)
+    return tuple(IntegerInDouble(expanded.tree.span(n), bool(loops_around(expanded.tree, n))) for n in found)
 
 
 class _Reader:

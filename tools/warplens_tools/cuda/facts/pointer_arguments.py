@@ -7,8 +7,9 @@ import re
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.facts.accesses import ArrayAccess, loops_around
+from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.callees import functions_named
 from warplens_tools.cuda.syntax.functions import Function
 from warplens_tools.cuda.syntax.tree import SourceTree
@@ -43,7 +44,7 @@ def pointer_arguments(
                     writes=False,
                     indices=(expanded.tree.text_of(node),),
                     span=expanded.tree.span(node),
-                    loops=tuple(forms.loop(n) for n in loops_around(node)),
+                    loops=tuple(forms.loop(n) for n in loops_around(expanded.tree, node)),
                     index=pointer.offset,
                     traced=pointer.traced,
                     conditional=False,

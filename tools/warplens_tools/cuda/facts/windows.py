@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.facts.accesses import loops_around
 from warplens_tools.cuda.facts.lane_names import names_from
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, addends, is_assigned, walk
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
@@ -69,7 +69,7 @@ class _Reader:
 
     def window(self, inner: Node) -> Window | None:
         """The read of a window whose inner loop that is."""
-        around = [n for n in loops_around(inner) if n.type == "for_statement"]
+        around = [n for n in loops_around(self.tree, inner) if n.type == "for_statement"]
         if not around or any(n.type in LOOPS and n.id != inner.id for n in walk(inner)):
             return None
         loops = self.forms.loop(around[-1]), self.forms.loop(inner)

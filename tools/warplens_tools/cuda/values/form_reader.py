@@ -17,6 +17,7 @@ from collections.abc import Mapping
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values import forms
@@ -32,7 +33,6 @@ from warplens_tools.cuda.values.loop_headers import (
     compared_with,
     condition_of,
     initialised,
-    is_initializer,
     iterations,
     step_of,
     stepping_loop,
@@ -285,13 +285,10 @@ class FormReader:
 
     def _loop_of(self, node: Node, name: str) -> Loop | None:
         """The loop around `node` whose variable `name` is, where only its header changes it."""
-        child, current = node, node.parent
-        while current is not None and current.type != "function_definition":
-            if current.type == "for_statement" and not is_initializer(current, child):
-                loop = self.loop(current)
-                if loop.variable == name:
-                    return loop if self._means(node, name, current) else None
-            child, current = current, current.parent
+        for around in reversed(loops_around(self.tree, node)):
+            loop = self.loop(around) if around.type == "for_statement" else None
+            if loop is not None and loop.variable == name:
+                return loop if self._means(node, name, around) else None
         return None
 
     def _means(self, node: Node, name: str, loop: Node) -> bool:

@@ -230,11 +230,12 @@ class NarrowTool(SectorTool):
     def split_record(self) -> Finding | None:
         """A struct of 8 or 16 bytes, all of them used, that is loaded or stored a member at a time."""
         for warp in self.view.warp_accesses:
+            if not (warp.stride == warp.element == warp.used and warp.element in _RECORDS):
+                continue
             here = [i for n in warp.lines_used for i in self.sass.global_on(n)]
             alike = [i for i in here if is_load(self.sass.instructions[i]) == warp.access.reads]
             parts = [i for i in alike if access_bytes(self.sass.instructions[i]) < warp.element]
-            whole = warp.stride == warp.element == warp.used and warp.element in _RECORDS
-            if not whole or len(parts) * NARROW < warp.element or len(parts) < len(alike):
+            if len(parts) * NARROW < warp.element or len(parts) < len(alike):
                 continue
             width = access_bytes(self.sass.instructions[parts[0]])
             each = warp.element // max(width, 1)
