@@ -93,6 +93,8 @@ class Project:
         #: By their real path, the name they go by.
         self._own: dict[Path, Path] = {}
         self._texts: dict[Path, SourceText] = {}
+        self._unguarded: dict[Path, str] = {}
+        self._codes: dict[Path, str] = {}
         self._includes: dict[Path, list[tuple[int, int, Path]]] = {}
 
     @property
@@ -122,7 +124,8 @@ class Project:
         if real is not None and real not in self._own:
             with self._lock:
                 self._own = {**self._own, real: path}
-                self.__dict__.pop("_included_by", None)
+                if real not in self._listed:
+                    self.__dict__.pop("_included_by", None)
         return real
 
     def name_of(self, real: Path) -> Path:
@@ -134,6 +137,12 @@ class Project:
         if real not in self._texts:
             self._texts[real] = _read(real)
         return self._texts[real]
+
+    def code(self, real: Path) -> str:
+        """As `text`, in ASCII and without comments."""
+        if real not in self._codes:
+            self._codes[real] = without_comments(to_ascii(self.text(real).text))
+        return self._codes[real]
 
     def includes(self, real: Path) -> list[tuple[int, int, Path]]:
         """The include lines that lead to files of the project: offsets of the line, and the file."""
@@ -199,7 +208,9 @@ class Project:
 
     def _join(self, real: Path, made: Joined, seen: set[Path]) -> None:
         seen.add(real)
-        text, at = without_guard(self.text(real).text), 0
+        if real not in self._unguarded:
+            self._unguarded[real] = without_guard(self.text(real).text)
+        text, at = self._unguarded[real], 0
         if made.size + len(text) > MAX_JOINED:
             made.whole = False
             return

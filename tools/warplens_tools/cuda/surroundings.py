@@ -66,9 +66,9 @@ def defines_around(path: Path, unit: Path, project: Project) -> dict[str, str]:
     if real is None:
         return {}
     headers = [h for h in project.headers_of(unit) if project.with_file(h) != real]
-    texts = [without_comments(to_ascii(project.text(_real(project, h)).text)) for h in (*headers,)]
+    texts = [project.code(_real(project, h)) for h in headers]
     if project.with_file(unit) != real:
-        texts.append(without_comments(to_ascii(project.text(_real(project, unit)).text)))
+        texts.append(project.code(_real(project, unit)))
     own = project.text(real).text
     return {n: b for n, b in _defined(texts).items() if b is not None and not _declares(own, n)}
 

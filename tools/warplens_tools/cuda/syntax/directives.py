@@ -215,8 +215,14 @@ class _Reader:
 def _is_used(reader: _Reader, name: str, at: int) -> bool:
     """Whether a macro that was undefined could be meant behind that: a call, if it takes arguments."""
     called = [m.parameters is not None for m in reader.macros if m.name == name]
-    call = r"\s*\(" if called and all(called) else ""
-    return re.search(rf"\b{name}\b{call}", reader.code[at:]) is not None
+    meant = re.compile(rf"{name}\b\s*\(" if called and all(called) else rf"{name}\b")
+    code = reader.code
+    # Faster by far than a search for `\b`, which tries every place of a text of megabytes.
+    while (at := code.find(name, at)) >= 0:
+        if not (code[at - 1].isalnum() or code[at - 1] == "_") and meant.match(code, at):
+            return True
+        at += len(name)
+    return False
 
 
 def read_directives(code: str, defines: Mapping[str, str]) -> Directives:
