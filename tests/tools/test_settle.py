@@ -16,9 +16,9 @@ from warplens_tools.evidence import KernelEvidence, LaunchTiming, Observation
 from warplens_tools.finding import Confidence, Finding, Gain, RelatedSpan, Severity
 from warplens_tools.kernel import KernelView
 from warplens_tools.micro.registry import TOOLS
-from warplens_tools.settle import SPREAD, WARNED, one_a_cause, one_a_place, settle, within_launch
+from warplens_tools.settle import SPREAD, WARNED, one_a_cause, one_a_place, one_warning, settle, within_launch
 from warplens_tools.testing import odd_evidence, views
-from warplens_tools.text import Span
+from warplens_tools.text import SourceText, Span
 
 KERNEL = "__global__ void k(float *a) { a[threadIdx.x] = 1; }"
 LAUNCH = "void run(float *a) { k<<<1056, 256>>>(a); }"
@@ -225,6 +225,20 @@ def test_what_several_kernels_call_is_told_once_with_each_place() -> None:
     kept, gone = one_a_place([(told[0],), (told[1],)])
     assert [r.span for r in kept[0].related] == list(places)
     assert gone == ()
+
+
+def test_variants_of_a_kernel_are_one_warning() -> None:
+    text = SourceText("x = powf(y, 2);\n  x = powf(y, 2);\nz = powf(y, 2);\n")
+    small = finding(Gain.of(1.6, 1.6), kernel="a", line=1)
+    large = finding(Gain.of(1.8, 1.8), kernel="b", line=2)
+    other = finding(Gain.of(1.6, 1.6), kernel="c", line=3)
+    kept = one_warning([(small,), (large,), (other,)], text)
+    assert [[f.severity for f in group] for group in kept] == [["information"], ["warning"], ["warning"]]
+    assert [r.span for r in kept[1][0].related] == [small.span]
+    assert kept[2] == (other,)
+    # what is no cost is told of each
+    plain = [(finding(None, kernel="a", line=1),), (finding(None, kernel="b", line=2),)]
+    assert one_warning(plain, text) == plain
 
 
 def test_what_only_a_matching_key_comes_to_is_promised_nothing() -> None:

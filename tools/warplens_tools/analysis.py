@@ -20,7 +20,7 @@ from warplens_tools.memo import Analysed, KernelMemo
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.process.cancel import checkpoint
 from warplens_tools.roofline.classify import classify
-from warplens_tools.settle import one_a_cause, one_a_place, settle
+from warplens_tools.settle import one_a_cause, one_a_place, one_warning, settle
 from warplens_tools.text import SourceText
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ def analyse_file(
     else:
         rests_on = memo.dependencies(parse_tree(text), model, gpu)
         found = [_remembered(kernel, model, text, gpu, tools, memo, rests_on) for kernel in model.kernels]
-    kept = one_a_place([analysis.findings for analysis in found])
+    kept = one_warning(one_a_place([analysis.findings for analysis in found]), text)
     return tuple(
         msgspec.structs.replace(analysis, findings=findings)
         for analysis, findings in zip(found, kept, strict=True)

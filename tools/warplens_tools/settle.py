@@ -22,7 +22,7 @@ from warplens_tools.earned import SURE, UNLAUNCHED, WARNS, earned
 from warplens_tools.finding import Confidence, Finding, Gain, RelatedSpan, Severity
 from warplens_tools.kernel import KernelView
 from warplens_tools.kernel_code import LONG_NS
-from warplens_tools.text import Span
+from warplens_tools.text import SourceText, Span
 
 #: Expected speedup, of the program where the kernel's share of it is known, from which a finding is a warning.
 WARNED = 1.05
@@ -278,6 +278,24 @@ def one_a_place(groups: Sequence[tuple[Finding, ...]]) -> list[tuple[Finding, ..
         tuple(_with(f, places[f.code, f.line]) for f in group if best[f.code, f.line] is f)
         for group in groups
     ]
+
+
+def one_warning(groups: Sequence[tuple[Finding, ...]], text: SourceText) -> list[tuple[Finding, ...]]:
+    """Findings of several kernels, given kernel by kernel: of what the same line costs in variants of one kernel, the
+    largest gain is a warning, with the others' places; the others are information, as one cure answers all."""
+    alike: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in (f for group in groups for f in group):
+        if finding.severity == "warning" and finding.gain is not None:
+            written = "".join(text.line_text(finding.line).split())
+            key = finding.code, finding.message.replace(finding.kernel, ""), written
+            alike.setdefault(key, []).append(finding)
+    told: dict[int, Finding] = {}
+    for found in alike.values():
+        best = max(found, key=_expected)
+        others = [f for f in found if f is not best]
+        told |= {id(f): msgspec.structs.replace(f, severity="information") for f in others}
+        told[id(best)] = _with(best, [RelatedSpan(f.span, f"the same in {f.kernel}") for f in others])
+    return [tuple(told.get(id(f), f) for f in group) for group in groups]
 
 
 def _with(finding: Finding, places: Sequence[RelatedSpan]) -> Finding:
