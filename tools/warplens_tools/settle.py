@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
+from warplens_tools.cuda.facts.counted_nests import counted_nests
 from warplens_tools.cuda.facts.data_branches import data_branches, data_guards
 from warplens_tools.cuda.facts.matches import matched_sides
 from warplens_tools.cuda.facts.prints import prints
@@ -107,7 +108,8 @@ def _unknown_weight(view: KernelView, line: int) -> list[str]:
     loops = {loop.span: loop for access in view.accesses for loop in access.loops}
     found = []
     unknown = not loops or any(x.trips is None for x in loops.values())
-    if depths and max(depths) < max(view.sass.flow.depths) and unknown:
+    deeper = bool(depths) and max(depths) < max(view.sass.flow.depths) and unknown
+    if deeper or (depths and _is_beside_counted(view, line, max(depths))):
         found.append("the trip counts of the loops")
     sides = (*sides_by_data(view), *matched_sides(view.tree, view.kernel))
     taken = next((at for at, side in sides if side.contains_line(line)), None)
@@ -118,6 +120,12 @@ def _unknown_weight(view: KernelView, line: int) -> list[str]:
     elif _is_beside_loops(view, line):
         found.append("how often data let a thread come here")
     return found
+
+
+def _is_beside_counted(view: KernelView, line: int, depth: int) -> bool:
+    """Whether other loops, which run to what the kernel counts, may well be as long as those of a line."""
+    nests = counted_nests(view.tree, view.kernel)
+    return any(nest.depth >= depth and not nest.span.contains_line(line) for nest in nests)
 
 
 def _is_matched(view: KernelView, line: int) -> bool:
