@@ -153,7 +153,7 @@ class CoalescingTool(SectorTool):
         told = self.view.block is not None or not rows
         yield self.finding(
             self.sass.hottest_line(worst.indices),
-            severity="warning" if told else "information",
+            severity="warning" if told and not self._is_told_of_more() else "information",
             confidence="medium" if told else "low",
             missing=() if told else ("how far apart neighbouring lanes are",),
             message=(
@@ -167,6 +167,13 @@ class CoalescingTool(SectorTool):
             ),
             gain=gain if told else None,
         )
+
+    def _is_told_of_more(self) -> bool:
+        """Whether the same new layout of the lanes repairs accesses the other way, which run more often: one warning."""
+        every = repaired_too(self.cause, self._hidden)
+        own = self.sass.weigh([i for s in every if s.cause == self.cause for i in s.indices])
+        other = self.sass.weigh([i for s in every if s.cause != self.cause for i in s.indices])
+        return (other, self.cause == "read") > (own, self.cause == "write")
 
     def check_counters(self) -> Iterator[Finding]:
         """The line that was counted to move far more sectors than its lanes want, whatever its address is made of."""
