@@ -80,10 +80,12 @@ def test_rows_of_threads_fill_a_sector_together(
 @pytest.mark.parametrize(
     ("body", "walks"),
     [
-        ("for (int j = 0; j < w; ++j) o[i] += a[i * w + j];", True),
         ("for (int j = 0; j < w; ++j) o[i] += a[(y * n + i) * w + j];", True),
+        # one long line of them, and lanes of one block alone
+        ("for (int j = 0; j < w; ++j) o[i] += a[i * w + j];", False),
+        ("for (int j = 0; j < w; ++j) o[i] += a[(y * n + threadIdx.x) * w + j];", False),
         # to another end, and across
-        ("for (int j = 0; j < n; ++j) o[i] += a[i * w + j];", False),
+        ("for (int j = 0; j < n; ++j) o[i] += a[(y * n + i) * w + j];", False),
         ("for (int j = 0; j < w; ++j) o[i] += a[j * w + i];", False),
         # a block goes along, not the thread
         ("o[i] += a[i * w + blockIdx.y];", False),

@@ -37,10 +37,11 @@ def in_rows(
 
 
 def walks_record(index: Form, loops: Sequence[Loop], known: Mapping[str, int]) -> bool:
-    """Whether each thread goes itself, element by element, through all that lies between it and the next lane, and how
-    much that is follows from no `known` symbol: a row of thousands, or a pixel's three colours."""
+    """Whether each thread goes itself, element by element, through all that lies between it and the next lane, of which
+    there is one at each place of a plane, and how much that is follows from no `known` symbol: a pixel's three colours
+    more likely than a row of thousands."""
     apart = index.growth("threadIdx.x")
-    if apart is None or apart.evaluate(known) is not None:
+    if apart is None or apart.evaluate(known) is not None or not _is_in_plane(index, apart):
         return False
     return any(
         loop.bound == apart
@@ -49,6 +50,21 @@ def walks_record(index: Form, loops: Sequence[Loop], known: Mapping[str, int]) -
         and index.coefficient(loop.counter or f"{loop.variable}@{loop.offset}") == 1
         for loop in loops
     )
+
+
+def _is_in_plane(index: Form, apart: Form) -> bool:
+    """Whether blocks go on along the lanes, and across them by a run-time number of as many."""
+    along, across = index.growth("blockIdx.x"), (index.growth("blockIdx.y"), index.growth("threadIdx.y"))
+    within = [s for s in apart.symbols if s.kind == "parameter"]
+
+    def has_all(form: Form | None, more: int) -> bool:
+        """Whether a term has what keeps lanes apart, and `more` run-time numbers beside that."""
+        return form is not None and any(
+            set(within) <= set(symbols) and sum(s.kind == "parameter" for s in symbols) == len(within) + more
+            for symbols, _ in form.terms
+        )
+
+    return bool(within) and has_all(along, 0) and any(has_all(form, 1) for form in across)
 
 
 def _values(symbols: Monomial, loops: Sequence[Loop], block: tuple[int, int, int] | None) -> int:

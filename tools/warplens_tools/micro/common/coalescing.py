@@ -169,7 +169,7 @@ class CoalescingTool(SectorTool):
         )
 
     def _is_told_of_more(self) -> bool:
-        """Whether the same new layout of the lanes repairs accesses the other way, which run more often: one warning."""
+        """Whether the same new layout of the lanes repairs accesses the other way, which run more often."""
         every = repaired_too(self.cause, self._hidden)
         own = self.sass.weigh([i for s in every if s.cause == self.cause for i in s.indices])
         other = self.sass.weigh([i for s in every if s.cause != self.cause for i in s.indices])

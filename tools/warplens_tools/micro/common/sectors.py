@@ -15,6 +15,7 @@ from warplens_tools.machine.apart import walks_record
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.shuffled import is_summed_by_lanes, shuffled
 from warplens_tools.text import Span
 
 #: Sectors over the sectors needed from which an access is uncoalesced. Nsight Compute's rule speaks at any
@@ -56,7 +57,11 @@ class SectorTool(MicroTool):
         # Atomics that meet at one place take their time whatever the layout.
         pipes, waiting = self.sass.cycles | self.view.contention.cycles, self.view.waiting
         together = [*found, *self.alike(found)]
-        ratio = bound_ratio(pipes | waiting.latency_bound(), pipes | waiting.latency_bound(_spans(together)))
+        after = pipes | waiting.latency_bound(_spans(together))
+        if is_summed_by_lanes(self.view, found[0]):
+            added = shuffled(self.view, found[0])
+            after |= {name: max(after.get(name, 0.0) + more, more) for name, more in added.items()}
+        ratio = max(1.0, bound_ratio(pipes | waiting.latency_bound(), after))
         most = max(w.overfetch for w in together)
         ratio = min(ratio, PARTLY * most)
         # A record of a few elements wastes little, a long row all that is said: in between is what to expect.
