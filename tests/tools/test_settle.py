@@ -228,7 +228,7 @@ def test_what_several_kernels_call_is_told_once_with_each_place() -> None:
 
 
 def test_variants_of_a_kernel_are_one_warning() -> None:
-    text = SourceText("x = powf(y, 2);\n  x = powf(y, 2);\nz = powf(y, 2);\n")
+    text = SourceText("x = powf(y, 2);\n  x = powf(y, 3);\nz = powf(y, 2);\n")
     small = finding(Gain.of(1.6, 1.6), kernel="a", line=1)
     large = finding(Gain.of(1.8, 1.8), kernel="b", line=2)
     other = finding(Gain.of(1.6, 1.6), kernel="c", line=3)

@@ -9,6 +9,7 @@ were seen, and a warning is what is worth one in the program.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -44,6 +45,7 @@ SMALL = 4
 _BLOCK, _GRID = "the block size", "the grid size"
 #: The registers that count cycles and nanoseconds, as SASS reads them.
 _CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _MEASURED = ("timing", "counters", "timeline")
 
 
@@ -289,13 +291,14 @@ def one_a_place(groups: Sequence[tuple[Finding, ...]]) -> list[tuple[Finding, ..
 
 
 def one_warning(groups: Sequence[tuple[Finding, ...]], text: SourceText) -> list[tuple[Finding, ...]]:
-    """Findings of several kernels, given kernel by kernel: of what the same line costs in variants of one kernel, the
-    largest gain is a warning, with the others' places; the others are information, as one cure answers all."""
+    """Findings of several kernels, given kernel by kernel: of what the same line, but for its numbers, costs in variants
+    of one kernel, the largest gain is a warning, with the others' places; the others are information, as one cure answers all."""
     alike: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in (f for group in groups for f in group):
         if finding.severity == "warning" and finding.gain is not None:
             written = "".join(text.line_text(finding.line).split())
-            key = finding.code, finding.message.replace(finding.kernel, ""), written
+            said = finding.message.replace(finding.kernel, "")
+            key = finding.code, _NUMBER.sub("0", said), _NUMBER.sub("0", written)
             alike.setdefault(key, []).append(finding)
     told: dict[int, Finding] = {}
     for found in alike.values():

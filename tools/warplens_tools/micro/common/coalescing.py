@@ -63,7 +63,7 @@ class CoalescingTool(SectorTool):
         if not found:
             yield from list(self.check_hidden()) or self._by_loaded()
             return
-        found.sort(key=lambda w: (-waste(w), w.access.span))
+        found.sort(key=lambda w: (-waste(w), w.access.conditional, w.access.span))
         gain, worst = self.sector_gain(found), found[0]
         if gain is not None and gain.estimate < self.worth and not self._is_near(worst):
             if worst.overfetch < SCATTERED or not self._are_often(found):
