@@ -291,8 +291,8 @@ def one_a_place(groups: Sequence[tuple[Finding, ...]]) -> list[tuple[Finding, ..
 
 
 def one_warning(groups: Sequence[tuple[Finding, ...]], text: SourceText) -> list[tuple[Finding, ...]]:
-    """Findings of several kernels, given kernel by kernel: of what the same line, but for its numbers, costs in variants
-    of one kernel, the largest gain is a warning, with the others' places; the others are information, as one cure answers all."""
+    """Findings of several kernels, given kernel by kernel: of what one line costs in variants of a kernel, its numbers
+    aside, the largest gain is a warning, with the others' places. The others are information: one cure answers all."""
     alike: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in (f for group in groups for f in group):
         if finding.severity == "warning" and finding.gain is not None:
