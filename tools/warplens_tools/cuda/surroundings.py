@@ -32,6 +32,7 @@ _CONSTANT = re.compile(
     r"(?:unsigned|int|long|short|size_t|u?int\d+_t|auto)(?:\s+int)?\s+(\w+)\s*=\s*([^;,{}\"]+);",
     re.MULTILINE,
 )
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _MAIN = re.compile(r"\bmain\s*\([^;{}]*\)\s*\{")
 
 
@@ -70,7 +71,9 @@ def defines_around(path: Path, unit: Path, project: Project) -> dict[str, str]:
     if project.with_file(unit) != real:
         texts.append(project.code(_real(project, unit)))
     own = project.text(real).text
-    return {n: b for n, b in _defined(texts).items() if b is not None and not _declares(own, n)}
+    words = set(_WORD.findall(own))
+    found = ((n, b) for n, b in _defined(texts).items() if b is not None)
+    return {n: b for n, b in found if n not in words or not _declares(own, n)}
 
 
 def _real(project: Project, path: Path) -> Path:
@@ -167,9 +170,13 @@ class _Search:
                 self._complete = False
                 return
             read += 1
-            if any(re.search(rf"\b{name}\b", code) and not _defines(code, name) for name in self.kernels):
+            words = set(_WORD.findall(code))
+            if any(not _defines(code, name) for name in self.kernels & words):
                 yield alone
-            if any(re.search(rf"\b{name}\s*[<(]", code) and not _defines(code, name) for name in self.hosts):
+            if any(
+                re.search(rf"\b{name}\s*[<(]", code) and not _defines(code, name)
+                for name in self.hosts & words
+            ):
                 start = self.project.units_including(self.path)[:1] or (self.path,)
                 yield self.project.joined(real, after=self.project.joined(start[0]))
 
