@@ -173,7 +173,7 @@ class CoalescingTool(SectorTool):
         every = repaired_too(self.cause, self._hidden)
         own = self.sass.weigh([i for s in every if s.cause == self.cause for i in s.indices])
         other = self.sass.weigh([i for s in every if s.cause != self.cause for i in s.indices])
-        return (other, self.cause == "read") > (own, self.cause == "write")
+        return other > own or (other == own > 0.0 and self.cause == "write")
 
     def check_counters(self) -> Iterator[Finding]:
         """The line that was counted to move far more sectors than its lanes want, whatever its address is made of."""
