@@ -236,6 +236,11 @@ def test_variants_of_a_kernel_are_one_warning() -> None:
     assert [[f.severity for f in group] for group in kept] == [["information"], ["warning"], ["warning"]]
     assert [r.span for r in kept[1][0].related] == [small.span]
     assert kept[2] == (other,)
+    # the element is what counts where it is named, and barriers of two kernels have nothing to do with each other
+    named = [msgspec.structs.replace(f, message=f"{f.kernel} reads u[i + {f.line}].") for f in (small, other)]
+    assert [f[0].severity for f in one_warning([(f,) for f in named], text)] == ["warning", "information"]
+    waits = SourceText("__syncthreads();\n__syncthreads();\n")
+    assert one_warning([(small,), (large,)], waits) == [(small,), (large,)]
     # what is no cost is told of each
     plain = [(finding(None, kernel="a", line=1),), (finding(None, kernel="b", line=2),)]
     assert one_warning(plain, text) == plain

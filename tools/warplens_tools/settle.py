@@ -297,8 +297,10 @@ def one_warning(groups: Sequence[tuple[Finding, ...]], text: SourceText) -> list
     for finding in (f for group in groups for f in group):
         if finding.severity == "warning" and finding.gain is not None:
             written = "".join(text.line_text(finding.line).split())
-            said = finding.message.replace(finding.kernel, "")
-            key = finding.code, _NUMBER.sub("0", said), _NUMBER.sub("0", written)
+            said = re.sub(rf"(?<!\w){re.escape(finding.kernel)}(?!\w)", "", finding.message)
+            # What names no element is said of a line; barriers look alike everywhere.
+            place = "" if "[" in said else finding.kernel if "__sync" in written else written
+            key = finding.code, _NUMBER.sub("0", said), _NUMBER.sub("0", place)
             alike.setdefault(key, []).append(finding)
     told: dict[int, Finding] = {}
     for found in alike.values():
