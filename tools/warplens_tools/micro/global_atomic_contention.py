@@ -131,6 +131,9 @@ class GlobalAtomicContention(MicroTool):
             guidance=_guidance(worst),
             evidence=self._observations(worst),
             gain=gain,
+            missing=("how many threads meet at one address",)
+            if gain is not None and _is_in_runs(worst)
+            else (),
             index_query="block reduce warp shuffle" if worst.places == 1 else "",
         )
 
@@ -195,6 +198,8 @@ def _who(worst: AtomicConflict) -> str:
         return f"Atomic contention: the lanes of a warp that come here update one address of {name} at a time"
     if worst.chosen:
         return f"Atomic contention: threads that data chooses update one address of {name}"
+    if _is_in_runs(worst):
+        return f"Atomic contention: neighbouring threads, a run-time number of them, update one address of {name}"
     if worst.places is None:
         return f"Atomic contention: all threads of a block update one address of {name}"
     if worst.places == 1:
@@ -203,12 +208,32 @@ def _who(worst: AtomicConflict) -> str:
     return f"Atomic contention: all threads of the grid update {worst.places} addresses of {name}"
 
 
+def _is_in_runs(worst: AtomicConflict) -> bool:
+    """Whether threads go to their number over a run-time one: as many as that meet, wherever a block begins."""
+    index = worst.atomic.index
+    return (
+        worst.places is None
+        and index is not None
+        and any(
+            s.operation == "/"
+            and s.operands[1].value is None
+            and any(t.kind == "thread" for t in s.operands[0].symbols)
+            for s in index.symbols
+        )
+    )
+
+
 def _guidance(worst: AtomicConflict) -> str:
     name = worst.atomic.name
     if worst.atomic.together or (worst.chosen and worst.places is None):
         return (
             "Add up over the warp by shuffles first, with zero from the lanes that take no part (or over those that "
             f"__match_any_sync finds at one address), and let one lane do the atomic on {name}."
+        )
+    if _is_in_runs(worst):
+        return (
+            "Let a warp or a block add up over the threads of one address by shuffles or in shared memory, and one "
+            f"thread of each do the atomic on {name}; a run of them may begin and end within a block."
         )
     if worst.places is None or worst.places == 1:
         return (
