@@ -155,3 +155,39 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_left_alone(name: str) -> None:
     assert rewritten("columns-in-vectors", program(REFUSED[name], RUN))[0].refused
+
+
+CHANNELS = """
+__global__ void softmax(const float* in, float* out, int images, int channels, int pixels) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= images * pixels) return;
+  int n = i / pixels, p = i % pixels;
+  float most = -1e30f, sum = 0;
+  for (int c = 0; c < channels; c++) most = fmaxf(most, in[(n * channels + c) * pixels + p]);
+  for (int c = 0; c < channels; c++) sum += expf(in[(n * channels + c) * pixels + p] - most);
+  for (int c = 0; c < channels; c++) OUT = expf(in[(n * channels + c) * pixels + p] - most) / sum;
+}
+"""
+OUT = "out[(n * channels + c) * pixels + p]"
+IMAGES = (
+    SIZES + "  Device<float> in(rows * 5 * dim + 8), out(rows * 5 * dim + 8, 2);\n"
+    "  softmax<<<(rows * dim + 63) / 64, 64>>>(in + o, out + o, rows, 5, dim); out.show();"
+)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("place", [OUT, OUT.replace("out", "in")])
+def test_a_loop_stores_its_column_in_vectors(place: str) -> None:
+    code = CHANNELS.replace("OUT", place).replace("const float* in", "float* in")
+    after = holds("axes-in-vectors", program(code, IMAGES), (3, 64, 0), (2, 37, 0), (2, 36, 1))
+    assert after.count("reinterpret_cast<const") == 4
+    # neighbouring threads have neighbouring pixels: nothing is won where a warp has one pixel's channels
+    for slug in ("warp-per-row", "block-per-row"):
+        assert rewritten(slug, program(code, IMAGES))[0].refused
+
+
+@pytest.mark.parametrize("place", ["out[c]", "in[(n * channels + c) * pixels + pixels + p]"])
+def test_a_loop_that_stores_otherwise_is_no_column(place: str) -> None:
+    code = CHANNELS.replace("OUT", place).replace("const float* in", "float* in")
+    after = rewritten("axes-in-vectors", program(code, IMAGES))[1]
+    assert after.count("reinterpret_cast<float4*>(&") == 0

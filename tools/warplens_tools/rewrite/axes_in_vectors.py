@@ -4,7 +4,8 @@
 Number outputs along the axes of the launch, and access several neighbouring ones at a time.
 
 [index-into-axes](index-into-axes.md) where one number is divided into column and row, which spares the divisions and
-tells where neighbours lie, and [widen-access](widen-access.md) behind it.
+tells where neighbours lie, and [widen-access](widen-access.md) behind it, or, where a loop walks down from each,
+[columns-in-vectors](columns-in-vectors.md).
 
 ```cuda
 __global__ void gate(const float* in, float* out, int rows, int cols) {
@@ -57,10 +58,10 @@ void run(const float* in, float* out, int rows, int cols) {
 
 from __future__ import annotations
 
-from warplens_tools.rewrite import index_into_axes, widen_access
+from warplens_tools.rewrite import columns_in_vectors, index_into_axes, widen_access
 from warplens_tools.rewrite.common.chains import Chain
 
-_CHAIN = Chain(index_into_axes.REWRITE, widen_access.REWRITE)
+_CHAIN = Chain(index_into_axes.REWRITE, (widen_access.REWRITE, columns_in_vectors.REWRITE))
 
 REWRITE = _CHAIN.rewrite(
     __name__,
@@ -68,5 +69,5 @@ REWRITE = _CHAIN.rewrite(
     answers=("scalar-access", "integer-division"),
     chance=0.5,
     gain=1.8,
-    ranges=widen_access.REWRITE.ranges,
+    ranges={**widen_access.REWRITE.ranges, **columns_in_vectors.REWRITE.ranges},
 )

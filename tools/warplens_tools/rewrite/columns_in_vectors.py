@@ -59,8 +59,9 @@ void run(const float* table, const int* ids, const int* ends, float* out, int co
 }
 ```
 
-Rows that do not begin at a whole vector, and columns that do not fill one, are walked one by one. Left alone: loops
-whose length differs from column to column, that are left early, or that store; and windows, whose columns slide.
+Rows that do not begin at a whole vector, and columns that do not fill one, are walked one by one. A loop may store its
+column as it walks, as a softmax over channels does. Left alone: loops whose length differs from column to column, or
+that are left early; and windows, whose columns slide.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ from warplens_tools.rewrite.common.reading import (
     renamed,
     shares_memory,
     squeezed,
+    statements,
     stores,
 )
 from warplens_tools.rewrite.common.sizes import host_text
@@ -108,7 +110,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
         axis = next((a for a in outputs.axes if a.letter == "x"), None)
     if axis is None or not axis.limit or not axis.value or axis.offset or outputs.early or outputs.others:
         raise Refused("no column of its own is walked by each thread")
-    if not any(n.type == "for_statement" and not stores(view, n) for n in outputs.work):
+    if not any(n.type == "for_statement" for n in outputs.work):
         raise Refused("no loop works out an output")
     return _Writer(view, outputs, launches, is_strided=is_strided).result()
 
@@ -129,7 +131,10 @@ class _Writer(OutputsWriter):
             raise Refused("no loop reads columns side by side")
         size = max(type_bytes(self.view.concrete(self.view.element(e))) or 4 for e in self._found())
         self.vector = max(WIDEST // size, 2)
-        self.stored = {n.id: found for n in self.outputs.work for found in reader.stored(n, self.vector)}
+        every = (s for n in self.outputs.work for s in _assigning(n))
+        self.stored = {n.id: found for n in every for found in reader.stored(n, self.vector)}
+        if not any(n.type == "for_statement" and self._is_joint(n) for n in self.outputs.work):
+            raise Refused("no loop works out an output")
         return self.style.constant("kVector", str(self.vector), f"columns of a thread, up to {WIDEST} bytes")
 
     def _found(self) -> Iterator[Node]:
@@ -201,6 +206,11 @@ class _Writer(OutputsWriter):
         del clamped
         return super()._with(names, inner, carried, clamped=False)
 
+    def _is_joint(self, loop: Node) -> bool:
+        """Also a loop that stores columns alone."""
+        columns = {element.id for element, _, _ in self.stored.values()}
+        return all(element.id in columns for element in stores(self.view, loop))
+
     def _end(self, node: Node) -> str:
         if node.id in self.stored:
             return self._end_in_vectors(node)
@@ -224,26 +234,47 @@ class _Writer(OutputsWriter):
         )
 
     def _run(self, run: list[Node], carried: Carried) -> str:
-        found = [e for n in run for e in self.view.elements(n) if e.id in self.wide]
-        if not found:
+        targets = {e.id for n in run if n.id in self.stored for e in self.stored[n.id][:1]}
+        found = [e for n in run for e in self.view.elements(n) if e.id in self.wide and e.id not in targets]
+        if not found and not targets:
             return super()._run(run, carried)
-        loads, parts = list[str](), dict[str, str]()
+        loads, ends, parts = list[str](), list[str](), dict[str, str]()
         once, run = self._alike(run, found, carried)
-        for element in found:
+        stored = [self.stored[n.id][0] for n in run if n.id in self.stored]
+        self._check_read(found, stored)
+        for element in (*found, *stored):
             written = self.view.written(element)
-            if written in parts:
-                continue
-            kind = self.view.element(element)
-            part = parts[written] = self.style.local(f"{self.view.array(element)}Part")
-            wide = vector_type(kind, self._bytes(element) // self.vector, self.vector)
+            wide = vector_type(self.view.element(element), self._bytes(element) // self.vector, self.vector)
             if wide is None or carried.skips or carried.tests:
                 raise Refused("columns are not read side by side in whole vectors")
             place = renamed(written, {self.axis.name: self.first})
-            loads.append(f"alignas({self._bytes(element)}) {kind} {part}[{self.count}];")
-            loads.append(f"*reinterpret_cast<{wide}*>({part}) = *reinterpret_cast<const {wide}*>(&{place});")
+            is_new = written not in parts
+            part = parts.setdefault(written, "") or self.style.local(f"{self.view.array(element)}Part")
+            parts[written] = part
+            if is_new:
+                kind = self.view.element(element)
+                loads.append(f"alignas({self._bytes(element)}) {kind} {part}[{self.count}];")
+            if element.id in targets:
+                ends.append(
+                    f"*reinterpret_cast<{wide}*>(&{place}) = *reinterpret_cast<const {wide}*>({part});"
+                )
+            elif is_new:
+                loads.append(
+                    f"*reinterpret_cast<{wide}*>({part}) = *reinterpret_cast<const {wide}*>(&{place});"
+                )
         text = "\n".join(self.style.code(renamed(self._narrow(n, parts), self.instances)) for n in run)
         names = frozenset[str]().union(*(self.view.names(n) for n in run))
-        return "\n".join([*once, *loads, self._each(self._with(names, text, carried))])
+        return "\n".join([*once, *loads, self._each(self._with(names, text, carried)), *ends])
+
+    def _check_read(self, found: Sequence[Node], stored: Sequence[Node]) -> None:
+        """Raises `Refused` where a step may read what it has just stored by another name."""
+        written = {self.view.array(e): self.view.written(e) for e in stored}
+        if len(written) < len(stored):
+            raise Refused("a step stores several elements of an array")
+        if any(
+            written.get(self.view.array(e), text) != text for e in found for text in [self.view.written(e)]
+        ):
+            raise Refused("a step reads other elements of what it stores")
 
     def _alike(
         self, run: list[Node], found: Sequence[Node], carried: Carried
@@ -308,6 +339,15 @@ class _Writer(OutputsWriter):
         self._several_rows(launch, columns, threads)
         grid = {0: rounded_up(across, str(columns)), 1: rounded_up(rows, f"({threads} * {self.count})")}
         self.launches.set(launch.grid, grid)
+
+
+def _assigning(work: Node) -> Iterator[Node]:
+    """A statement of the work, or those of a loop, and of loops in it, that no condition leaves out."""
+    if work.type == "for_statement":
+        for inner in statements(field(work, "body")):
+            yield from _assigning(inner)
+    else:
+        yield work
 
 
 REWRITE = Rewrite(

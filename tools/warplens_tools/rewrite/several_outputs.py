@@ -186,11 +186,15 @@ class OutputsWriter:
                 lines.append(self.style.code(self.view.written(node)))
             elif node.type == "declaration":
                 lines += [self._state(d) for d in self.late if d.statement.id == node.id]
-            elif node.type == "for_statement" and not stores(self.view, node):
+            elif node.type == "for_statement" and self._is_joint(node):
                 lines.append(self._nest(node, Carried()))
             else:
                 lines.append(self._end(node))
         return lines
+
+    def _is_joint(self, loop: Node) -> bool:
+        """Whether each step of a loop is done for all outputs before the next."""
+        return not stores(self.view, loop)
 
     def _relaunch(self) -> None:
         index = "xyz".index(self.axis.letter)

@@ -113,6 +113,15 @@ class Form(msgspec.Struct, frozen=True):
         growth = self.growth(name)
         return growth.value if growth is not None else None
 
+    def side_by_side(self, name: str) -> bool:
+        """Whether values of symbol `name` that are neighbours give neighbours: `name` itself or its remainder is added,
+        as in `(name / n * m + c) * n + name % n`.
+        """
+        if self.coefficient(name) in (1, -1):
+            return True
+        alone = (symbols[0] for symbols, factor in self.terms if len(symbols) == 1 and abs(factor) == 1)
+        return any(s.operation in ("%", "&") and s.operands[0].coefficient(name) in (1, -1) for s in alone)
+
     def growth(self, name: str) -> Form | None:
         """As `coefficient`, with other symbols kept: `n` for `n * threadIdx.y`; None if not linear."""
         parts: list[tuple[Monomial, int]] = []

@@ -112,7 +112,7 @@ class Sharer:
                     continue
                 moves = any(symbol.mentions(mine.counter) for symbol in form.symbols)
                 by_thread = any(symbol.mentions("threadIdx.x") for symbol in form.symbols)
-                neighbours = form.coefficient("threadIdx.x") in (1, -1)
+                neighbours = form.side_by_side("threadIdx.x")
                 beside = beside or (moves and neighbours)
                 along = along or (by_thread and not neighbours and form.coefficient(mine.counter) in (1, -1))
         if beside and not along:
