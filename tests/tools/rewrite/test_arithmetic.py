@@ -43,7 +43,16 @@ def test_powers_become_products(power: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "power", ["powf(x, n)", "powf(f(x), 2)", "powf(x, 2.3f)", "powf(x, 13)", "powf(x, 4.5f)", "pow(n, 2)", "powf(x++, 2)"]
+    "power",
+    [
+        "powf(x, n)",
+        "powf(f(x), 2)",
+        "powf(x, 2.3f)",
+        "powf(x, 13)",
+        "powf(x, 4.5f)",
+        "pow(n, 2)",
+        "powf(x++, 2)",
+    ],
 )
 def test_other_powers_stay(power: str) -> None:
     assert rewritten("constant-power", kernel(power))[0].refused
@@ -54,7 +63,11 @@ def test_high_powers_have_a_variable() -> None:
     after = rewritten("constant-power", kernel("1 + pow(in[i] / x, 6)"))[1]
     assert f"    const float base = in[i] / x;\n    out[i] = 1 + ({product});" in after
     assert "(x * x * x * x * x)" in rewritten("constant-power", kernel("powf(x, 5)"))[1]
-    for maybe in ("n > 2 ? powf(in[i] / x, 6) : 0", "(x = 2) + powf(x / n, 6)", "n && powf(in[i + 1] - x, 5)"):
+    for maybe in (
+        "n > 2 ? powf(in[i] / x, 6) : 0",
+        "(x = 2) + powf(x / n, 6)",
+        "n && powf(in[i + 1] - x, 5)",
+    ):
         assert rewritten("constant-power", kernel(maybe))[0].refused, maybe
     main = N + "  Device<float> x(n), y(n, 2); k<<<(n + 63) / 64, 64>>>(y, x, n); y.show();"
     body = kernel("pow(in[i] / x, 6) + powf(x, 12)", before="    x = x / 4 + 2.0f;\n")
@@ -78,7 +91,8 @@ def test_squares_are_compared(test: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "test", ["sqrtf(x) < f(x)", "sqrtf(x) + 1 < 2", "sqrtf(x) < -1.0f", "sqrtf(x) < limit", "x < 2", "sqrtf(x) == 2"]
+    "test",
+    ["sqrtf(x) < f(x)", "sqrtf(x) + 1 < 2", "sqrtf(x) < -1.0f", "sqrtf(x) < limit", "x < 2", "sqrtf(x) == 2"],
 )
 def test_other_roots_stay(test: str) -> None:
     assert rewritten("compare-squares", kernel(test, ", double limit"))[0].refused

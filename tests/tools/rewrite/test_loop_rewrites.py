@@ -162,6 +162,33 @@ __global__ void pool(const double* in, double* out, int n, int k) {
         RC + "  int n = rows * cols; Device<double> x(n), y(n, 2);\n"
         "  pool<<<(n + 63) / 64, 64>>>(x, y, n, 3); y.show();",
     ),
+    "members of a structure": (
+        """
+struct Force { float x, y; int hits; };
+__global__ void pull(const float2* at, Force* force, int n, int k) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  force[i].x = 0;
+  force[i].y = 1.5f;
+  for (int j = 0; j < k; ++j) {
+    float2 p = at[(i + j * j) % n];
+    if (p.x < 1) {
+      force[i].x += p.x - at[i].x;
+      force[i].y = force[i].y + p.y - at[i].y;
+      force[i].hits++;
+    }
+  }
+}
+__global__ void show(const Force* force, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = force[i].x + 3 * force[i].y + 7 * force[i].hits;
+}
+""",
+        RC
+        + "  int n = rows * cols; Device<float> x(2 * n), out(n, 2); Force* f; cudaMalloc((void**)&f, n * 12);\n"
+        "  cudaMemset(f, 0, n * 12); pull<<<(n + 63) / 64, 64>>>((const float2*)x.data, f, n, 5);\n"
+        "  show<<<(n + 63) / 64, 64>>>(f, out, n); out.show();",
+    ),
 }
 
 
@@ -172,7 +199,13 @@ def test_sums_are_kept_in_registers(name: str) -> None:
     assert rewritten("sum-in-register", after)[0].refused
 
 
+FORCE = "struct F { float x, y; float both[2]; };\n" + kernel_of(
+    "for (int j = 0; j < m; ++j) f[r].x += y[j];", after=""
+).replace("(", "(F* f, ", 1)
 MEMORY = {
+    "another element's member is set": FORCE.replace("y[j];", "f[j].x;"),
+    "the structure is read": FORCE.replace("y[j];", "sum(f[r]);"),
+    "the member is an array": FORCE.replace("f[r].x", "f[r].both[0]"),
     "another element is read": kernel_of("for (int j = 0; j < m; ++j) y[r] += y[j];"),
     "the element moves": kernel_of("for (int j = 0; j < m; ++j) y[r * m + j] += x[j];", after=""),
     "a way out": kernel_of("for (int j = 0; j < m; ++j) { y[r] += x[j]; if (x[j] > 3) return; }"),

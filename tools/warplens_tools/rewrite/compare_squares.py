@@ -57,7 +57,9 @@ from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.reading import View, field, operator_of, refusing, unwrapped
 from warplens_tools.text import TextEdit
 
-CAVEAT = "what lies on the bound but for rounding may fall on its other side, as all does beside a negative bound"
+CAVEAT = (
+    "what lies on the bound but for rounding may fall on its other side, as all does beside a negative bound"
+)
 _ROOTS = frozenset({"sqrt", "sqrtf", "std::sqrt", "::sqrt", "__fsqrt_rn"})
 _COMPARISONS = frozenset({"<", "<=", ">", ">="})
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([fF]?)")
