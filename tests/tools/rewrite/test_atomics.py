@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.host_cuda import same_results
 from tests.tools.rewrite.on_host import holds, program, rewritten
 
 N = "  int n = atoi(argv[1]);\n"
@@ -188,3 +189,58 @@ def test_histograms_are_counted_in_shared_memory(name: str) -> None:
 )
 def test_what_is_no_histogram_is_left_alone(name: str) -> None:
     assert rewritten("private-histogram", REFUSED[name])[0].refused
+
+
+PLACES = {
+    "sums by segment": (
+        "__global__ void k(const float* v, const int* at, float* out, int n) {\n"
+        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "  if (i < n) atomicAdd(&out[at[i] & 7], v[i]);\n}\n",
+        "float",
+    ),
+    "maxima and counts, in a loop": (
+        "__global__ void k(const int* v, const int* at, int* out, int n) {\n"
+        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "  for (int j = 0; j < 3; j++) {\n"
+        "    atomicMax(out + (at[i] + j) % 5, v[(i + j) % n]);\n"
+        "    atomicAdd(out + 5 + (at[i] & 2), 1);\n  }\n}\n",
+        "int",
+    ),
+    "each place once": (
+        "__global__ void k(const unsigned* v, const int* at, unsigned* out, int n) {\n"
+        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "  atomicOr(&out[(at[0] + i * 5) % n], v[i]);\n}\n",
+        "unsigned",
+    ),
+}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("name", PLACES)
+def test_lanes_that_have_one_place_join(name: str, together: bool) -> None:
+    code, kind = PLACES[name]
+    main = (
+        N + f"  Device<{kind}> v(n), out(n); Device<int> at(n, 3);\n"
+        "  k<<<n / 64, 64>>>(v, at, out, n); out.show();"
+    )
+    before = program(code, main)
+    result, after = rewritten("join-before-atomic", before)
+    assert result.edits, result.refused
+    if together:  # threads of the CPU never meet by themselves
+        assert after.count("__activemask()") in (1, 2)
+        after = after.replace("__activemask()", "0xffffffffu")
+    same_results(before, after, "128", relative=1e-5)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "int p = atomicAdd(at, 1); out[p] = 1;",
+        "atomicAdd(&out[i], x[i]);",
+        "atomicExch(&at[at[i]], i);",
+        "out[i]++;",
+    ],
+)
+def test_places_of_each_thread_are_left(call: str) -> None:
+    assert rewritten("join-before-atomic", ATOMIC.replace("atomicAdd(out, x[i]);", call))[0].refused

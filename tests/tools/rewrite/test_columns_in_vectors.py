@@ -191,3 +191,21 @@ def test_a_loop_that_stores_otherwise_is_no_column(place: str) -> None:
     code = CHANNELS.replace("OUT", place).replace("const float* in", "float* in")
     after = rewritten("axes-in-vectors", program(code, IMAGES))[1]
     assert after.count("reinterpret_cast<float4*>(&") == 0
+
+
+@pytest.mark.parametrize("slug", ["loop-into-columns", "several-outputs"])
+def test_what_is_loaded_for_a_row_is_loaded_behind_the_limit(slug: str) -> None:
+    code = (
+        "__global__ void bags(const float* table, const int* ids, const int* ends, float* out, int count, int dim) {\n"
+        "  int bag = blockIdx.x * blockDim.x + threadIdx.x;\n  if (bag >= count) return;\n"
+        "  int begin = ends[bag];\n  int end = begin + 3;\n  for (int d = 0; d < dim; d++) {\n"
+        "    float sum = 0.0f;\n    for (int i = begin; i < end; i++) sum += table[ids[i] * dim + d];\n"
+        "    out[bag * dim + d] = sum;\n  }\n}\n"
+    )
+    main = "  bags<<<(argc + 63) / 64, 64>>>(0, 0, 0, 0, argc, 64);"
+    if slug == "several-outputs":
+        code, main = GATHER.replace("float sum", "const int n = ids[row];\n  float sum"), RUN
+        code = code.replace("at * dim", "(at + n % 2) * dim")
+    after = rewritten(slug, program(code, main))[1]
+    limit = after.index(") return;", after.index("__global__"))
+    assert limit < after.index("ends[bag]" if slug != "several-outputs" else "= ids[row]")

@@ -25,7 +25,7 @@ constexpr int kVector = 4;  // elements of a thread, up to 16 bytes at a time
 
 __global__ void gate(const float* __restrict__ in, float* __restrict__ out, int rows, int cols) {
   int row = blockIdx.y * blockDim.y + threadIdx.y;
-  if (!(row < rows)) return;
+  if (row >= rows) return;
   const int first = kVector * (blockIdx.x * blockDim.x + threadIdx.x);
   if (first + kVector <= cols &&
       reinterpret_cast<size_t>(&out[row * cols + first]) % 16 == 0 &&

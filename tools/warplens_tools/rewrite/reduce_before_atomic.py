@@ -61,50 +61,15 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.atomics import target_type
+from warplens_tools.rewrite.common.atomics import Atomic, read_atomic
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import View, calls, field, has_barrier, refusing, squeezed
 from warplens_tools.rewrite.common.strided import Strided, block_threads, thread_number
-from warplens_tools.rewrite.common.style import Style, zero
+from warplens_tools.rewrite.common.style import Style
 
 #: Items of a thread: a sixteenth of the atomics and of the block's own reductions, and still blocks enough for a card
 #: on a few million items.
 _ITEMS = 16
-#: An item with a loop of its own is work enough for a thread.
-_LARGEST = {"int": "0x7fffffff", "unsigned int": "0xffffffffu", "unsigned": "0xffffffffu"}
-_SMALLEST = {"int": "(-0x7fffffff - 1)", "unsigned int": "0u", "unsigned": "0u"}
-_LONG = {
-    "unsigned long long",
-    "unsigned long long int",
-    "long long",
-    "double",
-    "float",
-    "int",
-    "unsigned int",
-    "unsigned",
-}
-
-
-class _Atomic(msgspec.Struct, frozen=True):
-    """Atomics of one kind on one place."""
-
-    name: str
-    type: str
-    target: Node
-    statements: tuple[Node, ...]
-    values: tuple[Node, ...]
-
-    def neutral(self) -> str:
-        """The value that changes nothing."""
-        if self.name == "atomicMin":
-            return _LARGEST[self.type]
-        return _SMALLEST[self.type] if self.name == "atomicMax" else zero(self.type)
-
-    def joined(self, left: str, right: str) -> str:
-        """The statement that joins a value into another."""
-        if self.name in ("atomicMax", "atomicMin"):
-            return f"{left} = {self.name[6:].lower()}({left}, {right});"
-        return f"{left} {'|=' if self.name == 'atomicOr' else '+='} {right};"
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
@@ -134,7 +99,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     return strided.result(edit, "Reduce within the block before the atomic", "" if is_exact else REORDERED)
 
 
-def _reduction(view: View, style: Style, pairs: list[tuple[_Atomic, str]], number: str) -> str:
+def _reduction(view: View, style: Style, pairs: list[tuple[Atomic, str]], number: str) -> str:
     lane, warp, offset = style.local("lane"), style.local("warp"), style.local("offset")
     shared = [style.local("warpPartials") for _ in pairs]
     lines = ["// Lanes, then warps, then one atomic for the block."]
@@ -152,19 +117,21 @@ def _reduction(view: View, style: Style, pairs: list[tuple[_Atomic, str]], numbe
     return "\n".join([*lines, "}"])
 
 
-def _shuffled(atomic: _Atomic, name: str, offset: str) -> str:
+def _shuffled(atomic: Atomic, name: str, offset: str) -> str:
     step = atomic.joined(name, f"__shfl_down_sync(0xffffffff, {name}, {offset})")
     return f"for (int {offset} = 16; {offset} > 0; {offset} /= 2) {step}"
 
 
-def _atomics(view: View, target: Target) -> list[_Atomic]:
-    found: dict[tuple[str, str], _Atomic] = {}
+def _atomics(view: View, target: Target) -> list[Atomic]:
+    found: dict[tuple[str, str], Atomic] = {}
     for name, call in calls(view.body, view):
         if not re.fullmatch(r"atomic\w+", name):
             continue
         if target.lines and view.span(call).line not in target.lines:
             continue
-        atomic = _read(view, name, call)
+        atomic = read_atomic(view, name, call)
+        if _chosen(view, atomic.statements[0]):
+            raise Refused("single threads are chosen for the atomic already")
         key = (name, squeezed(view.code(atomic.target)))
         known = found.get(key)
         if known is not None:
@@ -176,22 +143,6 @@ def _atomics(view: View, target: Target) -> list[_Atomic]:
     if not found:
         raise Refused("the kernel has no atomics")
     return list(found.values())
-
-
-def _read(view: View, name: str, call: Node) -> _Atomic:
-    statement, given = call.parent, field(call, "arguments").named_children
-    if name not in ("atomicAdd", "atomicMax", "atomicMin", "atomicOr") or len(given) != 2:
-        raise Refused(f"{name} is no reduction")
-    if statement is None or statement.type != "expression_statement" or not view.is_plain_enough(statement):
-        raise Refused("the old value is used")
-    written = target_type(view, given[0])
-    if written not in _LONG:
-        raise Refused("the type or place of the result is not known")
-    if name != "atomicAdd" and (written not in _LARGEST):
-        raise Refused(f"{name} of {written} is not reduced")
-    if _chosen(view, statement):
-        raise Refused("single threads are chosen for the atomic already")
-    return _Atomic(name, written, given[0], (statement,), (given[1],))
 
 
 def _chosen(view: View, statement: Node) -> bool:

@@ -28,7 +28,7 @@ __global__ void get(const float* __restrict__ in, const int* __restrict__ id, fl
   const int threads = (dim + kVector - 1) / kVector;  // of a row
   const int t = blockIdx.x * blockDim.x + threadIdx.x;
   int row = t / threads;
-  if (!(row < n)) return;
+  if (row >= n) return;
   const int first = kVector * (t % threads);
   if (first + kVector <= dim &&
       reinterpret_cast<size_t>(&out[row * dim + first]) % 16 == 0 &&

@@ -72,8 +72,9 @@ from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target, in_a_plane
 from warplens_tools.rewrite.common.carried import Carried
 from warplens_tools.rewrite.common.declared import Declared, declared_in, unqualified
+from warplens_tools.rewrite.common.guarded_head import guarded_head
 from warplens_tools.rewrite.common.launches import Launches, rounded_up
-from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
+from warplens_tools.rewrite.common.outputs import Axis, Outputs, launched_outputs
 from warplens_tools.rewrite.common.reading import (
     View,
     assigned,
@@ -210,10 +211,9 @@ class OutputsWriter:
         kept = [
             d for d in self.outputs.declared if d.name not in names and own not in self.outputs.rests[d.name]
         ]
-        lines = head_of(self.view, others, kept)
         tests = [f"{a.name} >= {a.limit}" for a in others if a.limit]
         tests += [f"!({c})" for c in self.outputs.uniform]
-        return "\n".join([*lines, *([f"if ({' || '.join(tests)}) return;"] if tests else [])])
+        return "\n".join(guarded_head(self.view, others, kept, tests))
 
     def _first(self) -> str:
         """The first output of the thread; neighbours along x stay neighbours."""

@@ -31,9 +31,10 @@ __global__ void matvec(const float* a, const float* x, float* y, int rows, int c
 }
 ```
 
-Members of a structure (`force[i].x += fx;`) have a variable each. What `y[row] *= beta;` in front of the loop makes of the element is what the variable begins at. Left alone: an
-element that the loop reads or writes in another way too, one whose type is not written, an array in shared memory, a
-loop that may leave the kernel, and threads that wait for each other inside it.
+Members of a structure (`force[i].x += fx;`) have a variable each. What `y[row] *= beta;` in front of the loop makes of
+the element is what the variable begins at. Left alone: an element that the loop reads or writes in another way too, one
+whose type is not written, an array in shared memory, a loop that may leave the kernel, and threads that wait for each
+other inside it.
 """
 
 from __future__ import annotations

@@ -62,8 +62,9 @@ import msgspec
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared, unqualified
+from warplens_tools.rewrite.common.guarded_head import guarded_head
 from warplens_tools.rewrite.common.launches import Launches, rounded_up, times
-from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
+from warplens_tools.rewrite.common.outputs import Axis, Outputs, launched_outputs
 from warplens_tools.rewrite.common.reading import View, assigned, refusing, shares_memory, squeezed
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.style import Style
@@ -147,9 +148,8 @@ def _top(
 ) -> list[str]:
     """What is the same for the elements of a thread; `axes` as they are to be numbered."""
     others = [a for a in axes if a.name != axis.name]
-    top = head_of(view, others, declared)
-    conditions = [f"{a.name} < {a.limit}" for a in others if a.limit] + list(outputs.uniform)
-    return [*top, *([f"if (!({' && '.join(conditions)})) return;"] if conditions else [])]
+    absent = [f"{a.name} >= {a.limit}" for a in others if a.limit] + [f"!({c})" for c in outputs.uniform]
+    return guarded_head(view, others, declared, absent)
 
 
 def _row_axis(outputs: Outputs) -> Axis:
