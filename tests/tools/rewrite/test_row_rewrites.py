@@ -223,6 +223,31 @@ __global__ void hist(const int* s, unsigned* bins, int n, int chunk) {
         RC + "  int n = rows * cols; Device<int> x(n); Device<unsigned> y(8);\n"
         "  cudaMemset(y, 0, 8 * sizeof(unsigned)); hist<<<2, 32>>>(x, y, n, (n + 63) / 64); y.show();",
     ),
+    "a row's in its block": (
+        """
+__global__ void most(const float* x, int* out, int cols) {
+  __shared__ float vals[32];
+  __shared__ int ids[32];
+  int row = blockIdx.x, t = threadIdx.x, id = 0;
+  float best = -1e30f;
+  int chunk = (cols + 31) / 32;
+  for (int i = t * chunk; i < (t + 1) * chunk && i < cols; i++) {
+    float v = x[row * cols + i] + i * 1e-4f;
+    if (v > best) { best = v; id = i; }
+  }
+  vals[t] = best;
+  ids[t] = id;
+  __syncthreads();
+  for (int s = 16; s > 0; s /= 2) {
+    if (t < s && vals[t + s] > vals[t]) { vals[t] = vals[t + s]; ids[t] = ids[t + s]; }
+    __syncthreads();
+  }
+  if (t == 0) out[row] = ids[0];
+}
+""",
+        RC
+        + "  Device<float> x(rows * cols); Device<int> y(rows);\n  most<<<rows, 32>>>(x, y, cols); y.show();",
+    ),
 }
 
 
@@ -230,6 +255,29 @@ __global__ void hist(const int* s, unsigned* bins, int n, int chunk) {
 @pytest.mark.parametrize("name", CHUNKS)
 def test_chunks_are_dealt_out(name: str) -> None:
     holds("deal-out-chunks", program(*CHUNKS[name]), *RUNS)
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "float run = part[0]; for (int i = t * chunk; i < (t + 1) * chunk; i++) { run += x[i]; out[i] = run; }",
+        "out[blockIdx.x * 32 + t] = sum;",
+    ],
+)
+def test_chunks_that_stay_a_threads_are_left(behind: str) -> None:
+    code = f"""
+__global__ void scan(const float* x, float* out, int chunk) {{
+  __shared__ float part[32];
+  int t = threadIdx.x;
+  float sum = 0;
+  for (int i = t * chunk; i < (t + 1) * chunk; i++) sum += x[i];
+  part[t] = sum;
+  __syncthreads();
+  {behind}
+}}
+void run(const float* x, float* out, int chunk) {{ scan<<<3, 32>>>(x, out, chunk); }}
+"""
+    assert rewritten("deal-out-chunks", code)[0].refused
 
 
 AXES = {

@@ -28,12 +28,14 @@ __global__ void scale(float* data, int n, int chunk, float factor) {
 
 The loop's iterations must be independent but for what they fold into, and what a thread folds may only end in an
 atomic: which elements it has is another matter afterwards. Chunks are taken to cover all elements, as they must have
-done before. Left alone: chunks that begin elsewhere than at `thread * chunk`.
+done before. Where blocks have a row each, its chunks are dealt out to the threads of the block, if what a thread folds
+is joined with the others'. Left alone: chunks that begin elsewhere than at `thread * chunk`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from tree_sitter import Node
 
@@ -44,6 +46,7 @@ from warplens_tools.cuda.values.forms import Form, Symbol
 from warplens_tools.cuda.values.loop_headers import condition_of, initialised
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult
 from warplens_tools.rewrite.common.counting import Counting, counting
+from warplens_tools.rewrite.common.kernel_reader import Store
 from warplens_tools.rewrite.common.numbering import Numbering
 from warplens_tools.rewrite.common.opened import Opened, opening
 
@@ -56,7 +59,7 @@ def apply(found: Opened) -> RewriteResult:
     dealer = _Dealer(found)
     loops = [counting(found.reader.expanded, n) for n in walk(found.reader.body) if n.type == "for_statement"]
     done = [loop for loop in loops if loop is not None and dealer.deal(loop)]
-    if not done:
+    if not done or (dealer.in_block and dealer.reason):
         raise Refused(dealer.reason or "no loop goes through a chunk of consecutive elements")
     dealer.clean()
     return RewriteResult(found.edits.edits(), title="Deal the elements out one by one", caveat=dealer.caveat)
@@ -69,6 +72,8 @@ class _Dealer:
         self.found, self.reader, self.tree = found, found.reader, found.reader.tree
         self.forms = self.reader.forms
         self.numbering = Numbering(self.reader, "x", found.launches.block_value(0))
+        #: Whether chunks are dealt out to the threads of one block, for no number tells those of the grid apart.
+        self.in_block = not self.numbering.numbered()
         self.reason = ""
         self.caveat = ""
         #: Expressions that are gone, with the names in them.
@@ -99,7 +104,8 @@ class _Dealer:
 
     def _knows_its_thread(self, loop: Counting, how: list[tuple[Node, str]]) -> str:
         """Why iterations could not be another thread's: they use what this one has computed."""
-        own = {f.place.split(".")[0] for f in self.reader.work(loop).folds} | {loop.variable}
+        folds = self.reader.work(loop).folds
+        own = {name.split(".")[0] for f in folds for name in (f.place, f.companion)} | {loop.variable}
         for node in walk(loop.body):
             if node.type != "identifier" or any(holds(gone, node) for gone, _ in how):
                 continue
@@ -109,7 +115,8 @@ class _Dealer:
                 continue
             form = self.forms.form(node)
             is_parameter = any(p.name == name for p in self.found.kernel.parameters)
-            if name in ("threadIdx", "blockIdx") or (not is_parameter and not _is_uniform(form)):
+            told_apart = name == "threadIdx" or (name == "blockIdx" and not self.in_block)
+            if told_apart or (name != "blockIdx" and not is_parameter and not self._is_uniform(form)):
                 return f"an iteration uses {name}, which is this thread's"
         return ""
 
@@ -125,12 +132,26 @@ class _Dealer:
                 return "some threads leave before the loop"
         return ""
 
+    def _is_uniform(self, form: Form | None) -> bool:
+        apart = ("thread",) if self.in_block else ("thread", "block")
+        return form is not None and not any(s.kind in apart for s in form.symbols)
+
     def _keeps_apart(self, loop: Counting) -> bool:
-        """Whether memory is written outside of the loop other than by atomics."""
-        return any(
-            s.space == "global" and not loop.node.start_byte <= s.target.start_byte < loop.node.end_byte
-            for s in self.reader.stores(self.reader.body)
-        )
+        """Whether memory is written outside of the loop other than by atomics; in a block, by no single thread."""
+        if self.in_block:
+            return any(self._is_each_threads(s.target) for s in self._behind(loop))
+        return any(True for _ in self._behind(loop))
+
+    def _is_each_threads(self, target: Node) -> bool:
+        place = self.reader.place(target)
+        form = place.traced if place is not None else None
+        return form is None or any(s.mentions("threadIdx.x") for s in form.symbols)
+
+    def _behind(self, loop: Counting) -> Iterator[Store]:
+        """Stores to global memory outside of the loop."""
+        for store in self.reader.stores(self.reader.body):
+            if store.space == "global" and not holds(loop.node, store.target):
+                yield store
 
     def _whole(self, loop: Counting) -> list[tuple[Node, str]] | None:
         """`for (i = tid * chunk; i < min(tid * chunk + chunk, n); ++i)`"""
@@ -168,11 +189,15 @@ class _Dealer:
         return growth if whole is not None and whole == start else None
 
     def _number_form(self) -> Form | None:
+        if self.in_block:
+            return forms.variable(Symbol("threadIdx.x", "thread"))
         numbers = self.numbering.numbered()
         return self.forms.form(numbers[0]) if numbers else None
 
     def _number(self) -> str | None:
         """The name of the thread's number in the grid, or its expression."""
+        if self.in_block:
+            return "threadIdx.x"
         numbers = self.numbering.numbered()
         for node in numbers:
             holder = node.parent
@@ -183,7 +208,7 @@ class _Dealer:
         return self.tree.text_of(numbers[0]) if numbers else None
 
     def _all(self) -> str:
-        return "blockDim.x * gridDim.x"
+        return "blockDim.x" if self.in_block else "blockDim.x * gridDim.x"
 
     def _end(self, bound: Node, stop: Form | None) -> str | None:
         """Where all chunks together end, as an expression."""
@@ -297,10 +322,6 @@ class _Dealer:
                 return []
             names.append(name)
         return names
-
-
-def _is_uniform(form: Form | None) -> bool:
-    return form is not None and not any(s.kind in ("thread", "block") for s in form.symbols)
 
 
 def _is_statement(node: Node) -> bool:
