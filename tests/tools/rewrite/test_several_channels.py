@@ -63,9 +63,46 @@ def test_channels_of_blocks_share_their_input() -> None:
 
 def test_channels_that_are_divided_out_of_the_blocks_index() -> None:
     after = holds("outputs-in-patches", program(FLAT, RUN), (19, 12), (33, 7))
+    assert "[kOutputs2][kOutputs]" in after
     assert (
         "z % ((out_c + kOutputs - 1) / kOutputs)" in after and "((b * out_c + oc) * h + oh) * w + ow" in after
     )
+
+
+#: Outputs along x with tests of what is inside, and of a step of two.
+LINES = """
+__global__ void conv(const float* in, const float* w, float* out, int C, int K, int L, int R) {
+  int t = blockIdx.x * blockDim.x + threadIdx.x;
+  int k = blockIdx.y, b = blockIdx.z;
+  if (t >= L) return;
+  float sum = 0, norm = w[k];
+  for (int c = 0; c < C; c++)
+    for (int r = 0; r < R; r++) {
+      int at = 2 * t + r - R / 2;
+      if (at >= 0 && at < 2 * L) sum += in[(b * C + c) * 2 * L + at] * w[(k * C + c) * R + r];
+    }
+  out[(b * K + k) * L + t] = sum / norm;
+}
+"""
+LINES_RUN = (
+    "  int L = atoi(argv[1]), R = atoi(argv[2]); Device<float> x(2 * 3 * 2 * L), w(6 * 3 * R, 2), y(2 * 6 * L, 4);\n"
+    "  conv<<<dim3((L + 31) / 32, 6, 2), 32>>>(x, w, y, 3, 6, L, R); y.show();"
+)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize(
+    ("code", "run", "sizes"),
+    [(BLOCKS, BLOCKS_RUN, [(19, 12), (33, 7)]), (LINES, LINES_RUN, [(300, 3), (129, 5), (7, 3)])],
+)
+def test_channels_and_outputs_are_worked_out_in_tiles(
+    code: str, run: str, sizes: list[tuple[int, int]]
+) -> None:
+    after = holds("channels-in-tiles", program(code, run), *sizes, relative=1e-5)
+    assert "[kOutputs2][kOutputs]" in after
+    assert "blockDim.x) < L" in after or code == BLOCKS
+    for slug in ("several-outputs", "several-channels", "channels-in-tiles"):
+        assert rewritten(slug, after)[0].refused
 
 
 #: The channel and the image are both worked out of the block's index.

@@ -62,6 +62,7 @@ import re
 
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.lexical import matching
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import plainly_declared_in
 from warplens_tools.rewrite.common.insertion import start_with_pragmas
@@ -112,12 +113,14 @@ def _written(view: View, first: Node, last: Node, tests: list[Test]) -> RewriteR
     style = Style(view)
     name, newline = style.local("inside"), view.text.newline
     begin, end = start_with_pragmas(view.file, view.start(first)), view.end(last)
-    holds = list(dict.fromkeys(_plainly(h) for t in tests for h in t.holds))
+    holds = dict[str, str]()
+    for one in (_plainly(h) for t in tests for h in t.holds):
+        holds.setdefault(_bare(one), one)
     margin = re.match(r"[ \t]*", view.text.line_text(view.span(first).line))
     indent = margin[0] if margin is not None else ""
     body = view.text.text[begin:end]
     without = _without(view, begin, end, tests)
-    condition = f" &&{newline}{indent}{style.step * 2}".join(holds)
+    condition = f" &&{newline}{indent}{style.step * 2}".join(holds.values())
     text = newline.join(
         [
             f"const bool {name} = {condition};",
@@ -135,9 +138,15 @@ def _written(view: View, first: Node, last: Node, tests: list[Test]) -> RewriteR
 
 def _plainly(condition: str) -> str:
     """Without zeros that are added, and brackets around a number below zero."""
-    text = re.sub(r" [-+] 0(?=[ )]|$)", "", condition)
+    text = re.sub(r" [-+] 0(?: \* [\w.]+)*(?= [-+<>=]|\)|$)", "", condition)
     text = re.sub(r"\+ \(-(\w+)\)", r"- \1", text)
-    return re.sub(r"(?<!\w)\((\w+)\)", r"\1", text)
+    return re.sub(r"(?<![\w>])\((\w+)\)", r"\1", text)
+
+
+def _bare(condition: str) -> str:
+    """Without brackets around its left side."""
+    end = matching(condition, 0) if condition.startswith("(") else -1
+    return condition[1 : end - 1] + condition[end:] if end > 0 else condition
 
 
 def _deeper(text: str, step: str, newline: str) -> str:

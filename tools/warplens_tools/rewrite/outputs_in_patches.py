@@ -88,6 +88,7 @@ from warplens_tools.cuda.facts.accesses import accesses
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.rewrite import (
+    channels_in_tiles,
     fold_rows_once,
     halo_tile,
     index_into_axes,
@@ -125,6 +126,7 @@ _SHARED = (
     tensor_tile.REWRITE,
     register_tile.REWRITE,
     transpose_tile.REWRITE,
+    channels_in_tiles.REWRITE,
     several_channels.REWRITE,
     fold_rows_once.REWRITE,
     Rewrite(halo_tile.REWRITE.slug, halo_tile.REWRITE.title, _halo),

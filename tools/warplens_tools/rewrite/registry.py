@@ -13,6 +13,7 @@ from warplens_tools.rewrite import (
     block_row_kept,
     block_row_vectors,
     blocks_for_the_card,
+    channels_in_tiles,
     coarsen_tile,
     columns_in_block,
     columns_in_vectors,
@@ -110,6 +111,7 @@ REWRITES: tuple[Rewrite, ...] = (
     # several steps as one: of two that promise the same, the search tries the one that goes further first
     tensor_tile.REWRITE,
     outputs_in_patches.REWRITE,
+    channels_in_tiles.REWRITE,
     axes_in_vectors.REWRITE,
     rows_in_vectors.REWRITE,
     ordered_columns.REWRITE,

@@ -73,8 +73,9 @@ from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target,
 from warplens_tools.rewrite.common.carried import Carried
 from warplens_tools.rewrite.common.declared import Declared, declared_in, unqualified
 from warplens_tools.rewrite.common.guarded_head import guarded_head
+from warplens_tools.rewrite.common.insertion import start_with_pragmas
 from warplens_tools.rewrite.common.launches import Launches, rounded_up
-from warplens_tools.rewrite.common.outputs import Axis, Outputs, launched_outputs
+from warplens_tools.rewrite.common.outputs import THREAD, Axis, Outputs, launched_outputs
 from warplens_tools.rewrite.common.reading import (
     View,
     assigned,
@@ -83,6 +84,7 @@ from warplens_tools.rewrite.common.reading import (
     refusing,
     renamed,
     require_apart,
+    squeezed,
     statements,
     stores,
     unwrapped,
@@ -92,6 +94,8 @@ from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.rewrite.common.thread_forms import places_thread
 from warplens_tools.text import TextEdit
 
+#: What an array begins as, where that is nothing or zeros.
+_ZEROS = frozenset({"", "{}", "{0}", "{0.0f}", "{0.f}"})
 #: Four sums hide the four cycles of a multiply-add, and share a load among four.
 _OUTPUTS = 4
 
@@ -102,7 +106,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     launches, outputs = launched_outputs(view)
     if outputs.early or outputs.others or not outputs.axes or any(not a.letter for a in outputs.axes):
         raise Refused("its outputs are not numbered along the axes of the launch alone")
-    if not any(n.type == "for_statement" and not stores(view, n) for n in outputs.work):
+    if not any(n.type == "for_statement" and not _stores(view, n) for n in outputs.work):
         raise Refused("no loop works out an output")
     return OutputsWriter(view, outputs, launches).result()
 
@@ -120,7 +124,11 @@ class OutputsWriter:
         self.first = self.style.local(f"{self.axis.name}0")
         self._check()
         #: What the work itself declares between its loops.
-        self.late = [d for n in outputs.work if n.type == "declaration" for d in declared_in(view, n)]
+        self.late = [d for n in outputs.work if n.type == "declaration" for d in _declared_late(view, n)]
+        if any(d.extents for d in self.late) and any(
+            THREAD in outputs.rests[d.name] for d in outputs.declared
+        ):
+            raise Refused("its threads have several outputs already")
         self.states = self._states()
         self.instances = {s.name: f"{s.name}[{self.counter}]" for s in self.states}
 
@@ -195,7 +203,7 @@ class OutputsWriter:
 
     def _is_joint(self, loop: Node) -> bool:
         """Whether each step of a loop is done for all outputs before the next."""
-        return not stores(self.view, loop)
+        return not _stores(self.view, loop)
 
     def _relaunch(self) -> None:
         index = "xyz".index(self.axis.letter)
@@ -238,8 +246,10 @@ class OutputsWriter:
         return f"{head}\n{indented(inner)}\n}}"
 
     def _state(self, one: Declared) -> str:
-        declared = f"{unqualified(one.type)} {one.stars}{one.name}[{self.count}]"
+        declared = f"{unqualified(one.type)} {one.stars}{one.name}[{self.count}]{one.extents}"
         value = self.view.written(one.value) if one.value is not None else ""
+        if one.extents:
+            return f"{declared}{' = {}' if one.text else ''};"
         if re.fullmatch(r"0*\.?0*[fFuUlL]?", value):
             return f"{declared}{' = {}' if value else ''};"
         names = self.view.names(one.value) if one.value is not None else frozenset()
@@ -297,7 +307,14 @@ class OutputsWriter:
             raise Refused("a loop is not as long for all outputs")
         begin, opening = view.start(loop), view.start(body)
         head = " ".join(view.text.text[begin:opening].split())
-        return "\n".join([f"{head} {{", indented(self._group(statements(body), carried)), "}"])
+        inner = indented(self._group(statements(body), carried))
+        return "\n".join([*self._pragmas(loop), f"{head} {{", inner, "}"])
+
+    def _pragmas(self, node: Node) -> list[str]:
+        """Those that belong to a statement, a line each."""
+        begin = self.view.start(node)
+        above = self.view.text.text[start_with_pragmas(self.view.file, begin) : begin]
+        return [line.strip() for line in above.splitlines() if line.strip()]
 
     def _group(self, nodes: list[Node], carried: Carried) -> str:
         """The statements of a loop's body: runs of plain ones for each output, and loops."""
@@ -378,12 +395,42 @@ class OutputsWriter:
     def _end(self, node: Node) -> str:
         """What is done with each output that there is."""
         text = self.style.code(renamed(self.view.written(node), self.instances))
+        text = "\n".join([*self._pragmas(node), text])
         names = self.view.names(node) | {self.axis.name}
         inner = self._with(frozenset(names), text, Carried(), clamped=False)
         first, _, rest = inner.partition("\n")
         test = f"{self.axis.name} < {self.limit}"
         guarded = f"if ({test}) {rest}" if "\n" not in rest else f"if ({test}) {{\n{indented(rest)}\n}}"
         return self._each(f"{first}\n{guarded}")
+
+
+def _declared_late(view: View, statement: Node) -> list[Declared]:
+    """As `declared_in`; also the thread's own array, if it is declared alone and begins as zeros or as nothing.
+
+    Raises:
+        Refused: as `declared_in`.
+    """
+    declarators = statement.children_by_field_name("declarator")
+    value = declarators[0].child_by_field_name("value") if len(declarators) == 1 else None
+    inner = field(declarators[0], "declarator") if value is not None else declarators[0]
+    if len(declarators) != 1 or inner.type != "array_declarator":
+        return declared_in(view, statement)
+    name, start = field(inner, "declarator"), squeezed(view.code(value)) if value is not None else ""
+    written = view.code(statement)[: declarators[0].start_byte - statement.start_byte].strip()
+    if (
+        name.type != "identifier"
+        or "__shared__" in written
+        or "static" in written.split()
+        or start not in _ZEROS
+    ):
+        raise Refused("the kernel declares an array or shared memory")
+    extents = view.code(inner)[name.end_byte - inner.start_byte :]
+    return [Declared(view.code(name), written, "", None, statement, start, extents)]
+
+
+def _stores(view: View, loop: Node) -> bool:
+    """Whether a loop writes memory, not only an array of the thread's own."""
+    return any(view.space(e) != "local" for e in stores(view, loop))
 
 
 def _has_loop(node: Node) -> bool:

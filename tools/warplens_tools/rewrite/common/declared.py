@@ -23,6 +23,8 @@ class Declared(msgspec.Struct, frozen=True):
     statement: Node
     #: The value where it is not as written any more.
     text: str = ""
+    #: "[4]" of an array.
+    extents: str = ""
 
     @property
     def is_index(self) -> bool:

@@ -28,9 +28,11 @@ from warplens_tools.rewrite.common.reading import (
 
 _LEAST = frozenset({"min", "std::min", "::min"})
 _MOST = frozenset({"max", "std::max", "::max"})
+_JOINED = {"+": forms.add, "-": forms.subtract, "*": forms.multiply}
 _ORDER = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _ELSEWHERE = frozenset({"subscript_expression", "pointer_expression", "field_expression"})
 _BUILT_IN = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b")
+_EXTENT = re.compile(r"\bblockDim\s*\.\s*[xyz]\b")
 #: Variables that are made of variables are followed this far.
 _DEEP = 6
 
@@ -156,7 +158,7 @@ class Tests:
 
     def _holds(self, left: Node, order: str, right: Node) -> str:
         """A comparison that holds in all iterations where it holds in the worst of them; "" where that is not known."""
-        a, b = self.view.forms.form(self._bare(left)), self.view.forms.form(right)
+        a, b = self._form(left), self.view.forms.form(right)
         if a is None or b is None or not (self._is_signed(left) and self._is_signed(right)):
             return ""
         difference, worst = forms.subtract(a, b), dict[str, str]()
@@ -165,7 +167,7 @@ class Tests:
         upward = order in ("<", "<=")
         for node in self._around(left):
             loop, symbol = counting(self.view.expanded, node), self.view.forms.loop(node).counter
-            growth = difference.coefficient(symbol) if symbol else None
+            growth = _sign(difference.growth(symbol)) if symbol else None
             if growth is None or loop is None or loop.variable in worst:
                 return ""
             if not growth:
@@ -177,14 +179,32 @@ class Tests:
             if not value:
                 return ""
             worst[loop.variable] = value
-        sides = [self._resolved(n, worst) for n in (left, right)]
+        sides = [_signed(self._resolved(n, worst)) for n in (left, right)]
         return f"{sides[0]} {order} {sides[1]}" if all(sides) else ""
 
-    def _bare(self, node: Node) -> Node:
-        """What is left of a clamp inside; any other expression as it is."""
-        node = unwrapped(node)
-        found = self._clamp(node) if node.type == "call_expression" else None
-        return self._bare(found.left) if found is not None and found.left is not None else node
+    def _form(self, node: Node, deep: int = 0) -> forms.Form | None:
+        """The form of an expression with what is left of clamps inside, its own and those of what it is made of."""
+        node, whole = unwrapped(node), self.view.forms.form(node)
+        inner, kind = self._left(node), operator_of(node)
+        if inner is not None:
+            return self._form(inner, deep + 1)
+        if deep > _DEEP or node.type not in ("identifier", "binary_expression"):
+            return whole
+        if node.type == "identifier":
+            one = next((d for _, d in self._variables(node)), None)
+            is_inside = one is not None and one.statement.start_byte >= self._begin and not one.stars
+            value = one.value if one is not None and is_inside and not self._is_changed(node) else None
+            return self._form(value, deep + 1) if value is not None else whole
+        if kind not in _JOINED:
+            return whole
+        sides = [self._form(field(node, side), deep + 1) for side in ("left", "right")]
+        return _JOINED[kind](*sides) if all(s is not None for s in sides) else None
+
+    def _left(self, node: Node) -> Node | None:
+        """What is left of a clamp inside; None for anything else."""
+        is_clamp = node.type in ("call_expression", "conditional_expression")
+        found = self._test(node) if is_clamp else None
+        return found.left if found is not None else None
 
     def _first(self, loop: Counting) -> str:
         plain = loop.step == "1" and not loop.downward and loop.declared and loop.first is not None
@@ -201,7 +221,7 @@ class Tests:
 
     def _is_signed(self, node: Node) -> bool:
         """Whether an expression is made of integers with a sign: others wrap around at zero."""
-        if any(n.type in _ELSEWHERE for n in walk(node)):
+        if any(n.type in _ELSEWHERE and not self._is_extent(n) for n in walk(node)):
             return False
         for name, one in self._variables(node):
             parameter = next((p for p in self.view.kernel.parameters if p.name == self.view.code(name)), None)
@@ -212,14 +232,19 @@ class Tests:
                 return False
         return True
 
+    def _is_extent(self, node: Node) -> bool:
+        """Whether it says how large a block is: never so much that its sign would be lost."""
+        return _EXTENT.fullmatch(self.view.code(node)) is not None
+
     def _resolved(self, node: Node, worst: dict[str, str], deep: int = 0) -> str:
         """An expression by what is known before the statements; "" where it cannot be said."""
         text, names = self.view.written(node), dict[str, str]()
         if not self.view.is_plain_enough(node) or deep > _DEEP:
             return ""
         node = unwrapped(node)
-        if node.type == "call_expression":
-            return self._without_clamp(node, worst, deep)
+        inner = self._left(node)
+        if inner is not None:
+            return self._resolved(inner, worst, deep + 1)
         if any(n.type == "call_expression" for n in walk(node)):
             return ""
         for name, one in self._variables(node):
@@ -229,15 +254,6 @@ class Tests:
             if value != self.view.code(name):
                 names[self.view.code(name)] = value if _is_tight(value) else f"({value})"
         return renamed(text, names)
-
-    def _without_clamp(self, node: Node, worst: dict[str, str], deep: int) -> str:
-        """What is left of a clamp inside."""
-        found = self._clamp(node)
-        return (
-            self._resolved(found.left, worst, deep + 1)
-            if found is not None and found.left is not None
-            else ""
-        )
 
     def _known(self, name: Node, one: Declared | None, worst: dict[str, str], deep: int) -> str:
         """A variable by what is known before the statements; "" where it cannot be said."""
@@ -257,6 +273,22 @@ class Tests:
         plain = all(n.type != "subscript_expression" for n in walk(one.value)) and "*" not in one.stars
         text = self._resolved(one.value, worst, deep + 1) if plain else ""
         return f"static_cast<{unqualified(one.type)}>({text})" if text else ""
+
+
+def _sign(growth: forms.Form | None) -> int | None:
+    """1 or -1 for what is more or less than nothing, whatever the launch, 0 for nothing; None where it is not known."""
+    if growth is None or not all(_EXTENT.fullmatch(s.name) for symbols, _ in growth.terms for s in symbols):
+        return None
+    signs = {1 if factor > 0 else -1 for _, factor in growth.terms}
+    return signs.pop() if len(signs) == 1 else None if signs else 0
+
+
+def _signed(text: str) -> str:
+    """An expression with a sign: what blocks' extents are added to has none."""
+    rest = text
+    while found := re.search(r"static_cast<[\w ]+>\(", rest):
+        rest = rest[: found.start()] + rest[matching(rest, found.end() - 1) :]
+    return f"static_cast<int>({text})" if _EXTENT.search(rest) else text
 
 
 def _is_tight(text: str) -> bool:
