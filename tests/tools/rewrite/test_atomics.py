@@ -93,6 +93,42 @@ __global__ void rows(const int* x, Counts* total, int n, int width) {
 }
 
 
+EXCHANGED = """
+__device__ float raise(float* address, float value) {
+  int* p = (int*)address;
+  int old = *p, assumed;
+  do {
+    assumed = old;
+    old = atomicCAS(p, assumed, __float_as_int(EXPRESSION));
+  } while (assumed != old);
+  return __int_as_float(old);
+}
+__global__ void most(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) raise(out, x[i] * x[i] - 3);
+}
+"""
+EXPRESSIONS = (
+    "fmaxf(value, __int_as_float(assumed))",
+    "fminf(__int_as_float(assumed), value)",
+    "value + __int_as_float(assumed)",
+)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_what_is_joined_by_compare_and_exchange(expression: str) -> None:
+    main = N + "  Device<float> x(n), y(1, 2); most<<<(n + 63) / 64, 64>>>(x, y, n); y.show();"
+    text = program(EXCHANGED.replace("EXPRESSION", expression), main)
+    for slug in ("reduce-before-atomic", "join-before-atomic"):
+        result, after = rewritten(slug, text)
+        assert result.edits, result.refused
+        for sizes in ("1000", "33"):
+            same_results(text, after, sizes, orders=(1,), relative=1e-4)
+    other = program(EXCHANGED.replace("EXPRESSION", "value * __int_as_float(assumed)"), main)
+    assert rewritten("reduce-before-atomic", other)[0].refused
+
+
 @pytest.mark.parametrize("name", SUMS)
 def test_sums_are_reduced_within_the_block(name: str) -> None:
     after = holds("reduce-before-atomic", program(*SUMS[name]), (1000,), (33,), relative=1e-4, absolute=1e-3)

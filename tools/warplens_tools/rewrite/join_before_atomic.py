@@ -40,8 +40,8 @@ __global__ void segment_sums(const float* values, const int* segments, float* su
 }
 ```
 
-It takes `atomicAdd`, `atomicMax`, `atomicMin` and `atomicOr`. Left alone: an atomic whose old value is used, one in
-shared memory, and a place that is another for each thread of a block.
+It takes `atomicAdd`, `atomicMax`, `atomicMin` and `atomicOr`, and functions that make the like of `atomicCAS`. Left
+alone: an atomic whose old value is used, one in shared memory, and a place that is another for each thread of a block.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ import re
 from tree_sitter import Node
 
 from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.atomics import Atomic, read_atomic
+from warplens_tools.rewrite.common.atomics import Atomic, exchanging, read_atomic
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import View, calls, field, refusing
 from warplens_tools.rewrite.common.strided import thread_number
@@ -70,7 +70,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     lines, kinds = list[str](), set[str]()
     for name, call in calls(view.body, view):
         is_wanted = not target.lines or view.span(call).line in target.lines
-        if not _JOINING.fullmatch(name) or not is_wanted:
+        if not is_wanted or not (_JOINING.fullmatch(name) or exchanging(view, name)):
             continue
         try:
             atomic = read_atomic(view, name, call)
@@ -80,7 +80,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
             continue
         key = (atomic.name, atomic.type)
         if key not in helpers:
-            helpers[key] = style.name(_NAMES[name.removeprefix("atomic")])
+            helpers[key] = style.name(_NAMES[atomic.kind])
             lines += [*_helper(atomic, helpers[key], lane), ""]
         kinds.add(atomic.type)
         edits.append(TextEdit(view.span(field(call, "function")), helpers[key]))

@@ -46,7 +46,8 @@ void run(const float* a, const float* b, float* result, int n) {
 }
 ```
 
-It takes `atomicAdd`, `atomicMax`, `atomicMin` and `atomicOr`, several of them too. Left alone: an atomic whose old
+It takes `atomicAdd`, `atomicMax`, `atomicMin` and `atomicOr`, several of them too, and a function of the file's own
+that makes a sum, maximum or minimum of `atomicCAS`. Left alone: an atomic whose old
 value is used, that goes to another place for each thread, or that only some threads of a block reach on purpose; a
 kernel with barriers or shuffles of its own.
 """
@@ -61,7 +62,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.atomics import Atomic, read_atomic
+from warplens_tools.rewrite.common.atomics import Atomic, exchanging, read_atomic
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import View, calls, field, has_barrier, refusing, squeezed
 from warplens_tools.rewrite.common.strided import Strided, block_threads, thread_number
@@ -125,7 +126,7 @@ def _shuffled(atomic: Atomic, name: str, offset: str) -> str:
 def _atomics(view: View, target: Target) -> list[Atomic]:
     found: dict[tuple[str, str], Atomic] = {}
     for name, call in calls(view.body, view):
-        if not re.fullmatch(r"atomic\w+", name):
+        if not re.fullmatch(r"atomic\w+", name) and not exchanging(view, name):
             continue
         if target.lines and view.span(call).line not in target.lines:
             continue

@@ -8,6 +8,7 @@ import re
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.reading import View, field
@@ -27,10 +28,23 @@ _LONG = {
 }
 
 
+#: A function of the file's that joins a value by exchanging until nobody was in between: what it joins by.
+_EXCHANGED = {
+    "Max": re.compile(r"\b(?:std::)?(?:fmaxf?|max)\s*\("),
+    "Min": re.compile(r"\b(?:std::)?(?:fminf?|min)\s*\("),
+    "Add": re.compile(
+        r"__longlong_as_double\s*\(\s*\w+\s*\)\s*\+|\+\s*__(?:longlong_as_double|int_as_float)\s*\("
+    ),
+}
+
+
 class Atomic(msgspec.Struct, frozen=True):
     """Atomics of one kind on one place."""
 
+    #: The function that is called.
     name: str
+    #: "Add", "Max", "Min", "Or".
+    kind: str
     type: str
     target: Node
     statements: tuple[Node, ...]
@@ -38,34 +52,55 @@ class Atomic(msgspec.Struct, frozen=True):
 
     def neutral(self) -> str:
         """The value that changes nothing."""
-        if self.name == "atomicMin":
-            return _LARGEST[self.type]
-        return _SMALLEST[self.type] if self.name == "atomicMax" else zero(self.type)
+        if self.kind in ("Add", "Or"):
+            return zero(self.type)
+        if self.type in ("float", "double"):
+            return "INFINITY" if self.kind == "Min" else "-INFINITY"
+        return (_LARGEST if self.kind == "Min" else _SMALLEST)[self.type]
 
     def joined(self, left: str, right: str) -> str:
         """The statement that joins a value into another."""
-        if self.name in ("atomicMax", "atomicMin"):
-            return f"{left} = {self.name[6:].lower()}({left}, {right});"
-        return f"{left} {'|=' if self.name == 'atomicOr' else '+='} {right};"
+        if self.kind in ("Max", "Min"):
+            return f"{left} = {self.kind.lower()}({left}, {right});"
+        return f"{left} {'|=' if self.kind == 'Or' else '+='} {right};"
 
 
 def read_atomic(view: View, name: str, call: Node) -> Atomic:
-    """The atomic that a call is.
+    """The atomic that a call is, or that a function of the file's makes of compare and exchange.
 
     Raises:
         Refused: its old value is used, it joins nothing, or of what type its result is is not known.
     """
     statement, given = call.parent, field(call, "arguments").named_children
-    if name not in ("atomicAdd", "atomicMax", "atomicMin", "atomicOr") or len(given) != 2:
+    built_in = re.fullmatch(r"atomic(Add|Max|Min|Or)", name)
+    kind = built_in[1] if built_in is not None else exchanging(view, name)
+    if not kind or len(given) != 2:
         raise Refused(f"{name} is no reduction")
     if statement is None or statement.type != "expression_statement" or not view.is_plain_enough(statement):
         raise Refused("the old value is used")
     written = target_type(view, given[0])
-    if written not in _LONG:
+    if written not in _LONG or (built_in is None and written not in ("float", "double")):
         raise Refused("the type or place of the result is not known")
-    if name != "atomicAdd" and written not in _LARGEST:
+    if built_in is not None and kind != "Add" and written not in _LARGEST:
         raise Refused(f"{name} of {written} is not reduced")
-    return Atomic(name, written, given[0], (statement,), (given[1],))
+    return Atomic(name, kind, written, given[0], (statement,), (given[1],))
+
+
+def exchanging(view: View, name: str) -> str:
+    """What a function of the file's joins by in a loop around `atomicCAS`: "Max"; "" for any other function."""
+    tree = view.file
+    if "atomicCAS" not in view.text.text:
+        return ""
+    defined = [n for n in tree.functions if _defines(tree, n, name)]
+    code = tree.code_of(defined[0]) if len(defined) == 1 else ""
+    found = [kind for kind, written in _EXCHANGED.items() if written.search(code)]
+    return found[0] if "atomicCAS" in code and len(found) == 1 else ""
+
+
+def _defines(tree: SourceTree, node: Node, name: str) -> bool:
+    declarator = node.child_by_field_name("declarator")
+    head = tree.code_of(declarator) if declarator is not None else ""
+    return re.search(rf"\b{re.escape(name)}\s*\(", head) is not None
 
 
 def target_type(view: View, node: Node) -> str:
