@@ -159,6 +159,36 @@ def test_other_atomics_are_left_alone(name: str) -> None:
     assert rewritten("reduce-before-atomic", REFUSED[name])[0].refused
 
 
+CENTRES = """
+__global__ void centres(const float* points, const int* labels, float* sums, int* counts, int n, int dims, int k) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  int c = labels[i] < 0 ? 0 : labels[i];
+  for (int d = 0; d < dims; d++) atomicAdd(&sums[c * dims + d], points[i * dims + d]);
+  atomicAdd(&counts[c], 1);
+}
+"""
+CENTRES_RUN = (
+    N + "  int d = 3; Device<float> x(n * d), s(4 * d, 2); Device<int> l(n), c(4, 3);\n"
+    "  centres<<<(n + 63) / 64, 64>>>(x, l, s, c, n, d, 4); s.show(); c.show();"
+)
+
+
+@pytest.mark.compiler
+def test_sums_and_counts_of_labels_share_a_blocks_memory() -> None:
+    after = holds("private-histogram", program(CENTRES, CENTRES_RUN), (1000,), (33,), relative=1e-4)
+    assert "blockSums + k * dims" in after and "4 * d * sizeof(float) + 4 * sizeof(int)" in after
+    assert "ItemsPerThread = 8" in after
+    masked = CENTRES.replace("labels[i] < 0 ? 0 : labels[i]", "labels[i] & 3")
+    assert "b < 4 * dims" in holds("private-histogram", program(masked, CENTRES_RUN), (100,), relative=1e-4)
+    # what is used is no number of labels, and of two that are not used none is known to be
+    for other in (
+        CENTRES.replace("int c =", "int c = k > 3 ? 3 :"),
+        CENTRES.replace("int k", "int k, int more = 0"),
+    ):
+        assert rewritten("private-histogram", program(other, CENTRES_RUN))[0].refused
+
+
 HISTOGRAMS = {
     "of bytes": (
         """

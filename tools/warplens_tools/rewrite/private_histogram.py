@@ -41,24 +41,25 @@ void run(const unsigned char* data, unsigned int* bins, int n) {
 ```
 
 How many bins there are is taken from the type of the index (256 for a byte), from `% bins`, `& 255` or a minimum,
-from a condition `bin < bins` around the atomic, or from a constant or parameter whose name says so. Where a
-parameter says it, the counts are in dynamic shared memory, whose size the launch gives.
+from a condition `bin < bins` around the atomic, or from a constant or parameter whose name says so, or that is the only
+one the kernel does not use; `label * dims + d` has so many times `dims`. Sums and counts may be of several arrays.
+Where a parameter says it, the counts are in dynamic shared memory, whose size the launch gives.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.cuda.syntax.types import integer_type, vector_element
+from warplens_tools.cuda.syntax.tree import LOOPS, walk
+from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.declared import declared_in, plainly_declared_in
+from warplens_tools.rewrite.common.bins import bins_of
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import (
+    WORD,
     View,
     calls,
     field,
@@ -66,7 +67,6 @@ from warplens_tools.rewrite.common.reading import (
     refusing,
     require_apart,
     squeezed,
-    statements,
     unwrapped,
 )
 from warplens_tools.rewrite.common.sizes import host_text
@@ -75,7 +75,7 @@ from warplens_tools.rewrite.common.style import zero
 from warplens_tools.text import TextEdit
 
 #: Items of a thread: blocks that count fewer items than there are bins would save nothing.
-_ITEMS = 32
+_ITEMS, _LONG_ITEMS = 32, 8
 _TYPES = {
     "int",
     "unsigned int",
@@ -85,8 +85,8 @@ _TYPES = {
     "unsigned long long int",
     "double",
 }
-_SAYS_BINS = re.compile(r"(?:k|n|num|number_?of|n_)?_?(?:bins?|buckets?|hist\w*size|histogram\w*|levels|colou?rs|"
-                        r"clusters|classes|alphabet\w*|symbols)_?(?:count|num|size|s)?", re.IGNORECASE)  # fmt: skip
+#: Sums and how many they are of: more would share little memory.
+_MOST_ARRAYS = 3
 #: Static shared memory of a block.
 _STATIC_BYTES = 48 * 1024
 
@@ -106,34 +106,61 @@ class _Counts(msgspec.Struct, frozen=True):
 
 def _apply(view: View, target: Target) -> RewriteResult:
     require_apart(view)
-    counts = _counts(view, target)
+    every = _counts(view, target)
     launches = Launches(view.text, view.model, view.kernel)
     strided = Strided(view, launches)
-    if counts.base.type != "identifier":
-        strided.check_uniform(counts.base)
-    style = strided.style
-    name, b = style.local(f"block{counts.array[:1].upper()}{counts.array[1:]}"), style.local("b")
-    thread = thread_number(view, launches)
-    stride = f"for (int {b} = {thread}; {b} < {counts.bins}; {b} += {block_threads(thread)})"
-    dynamic = counts.value is None
-    shared = (
-        f"extern __shared__ {counts.type} {name}[];"
-        if dynamic
-        else f"__shared__ {counts.type} {name}[{counts.bins}];"
-    )
-    before = f"{shared}\n{stride} {name}[{b}] = {zero(counts.type)};\n__syncthreads();"
-    whole = view.written(counts.base)
-    element = f"&{whole}[{b}]" if counts.base.type == "identifier" else f"{whole} + {b}"
-    test = f"{name}[{b}] != {zero(counts.type)}"
-    after = f"__syncthreads();\n{stride} {{\n  if ({test}) atomicAdd({element}, {name}[{b}]);\n}}"
-    if strided.axis is not None:
-        strided.relaunch(style.constant("kItemsPerThread", str(_ITEMS)))
-    edit = strided.kernel(before, [(n, name) for n in counts.bases], after)
-    result = strided.result(edit, f"Count {counts.array} in shared memory first", _caveat(counts))
+    for counts in every:
+        if counts.base.type != "identifier":
+            strided.check_uniform(counts.base)
+    style, thread = strided.style, thread_number(view, launches)
+    names = [style.local(f"block{c.array[:1].upper()}{c.array[1:]}") for c in every]
+    b = style.local("b")
+    dynamic = [(c, name) for c, name in zip(every, names, strict=True) if c.value is None]
+    before, after = list(_shared(dynamic)), ["__syncthreads();"]
+    for counts, name in zip(every, names, strict=True):
+        stride = f"for (int {b} = {thread}; {b} < {counts.bins}; {b} += {block_threads(thread)})"
+        if counts.value is not None:
+            before.append(f"__shared__ {counts.type} {name}[{counts.bins}];")
+        before.append(f"{stride} {name}[{b}] = {zero(counts.type)};")
+        whole = view.written(counts.base)
+        element = f"&{whole}[{b}]" if counts.base.type == "identifier" else f"{whole} + {b}"
+        test = f"{name}[{b}] != {zero(counts.type)}"
+        after.append(f"{stride} {{\n  if ({test}) atomicAdd({element}, {name}[{b}]);\n}}")
+    before.append("__syncthreads();")
+    items = _items(view, strided)
+    if strided.axis is not None and items > 1:
+        strided.relaunch(style.constant("kItemsPerThread", str(items)))
+    replaced = [(n, name) for c, name in zip(every, names, strict=True) for n in c.bases]
+    edit = strided.kernel("\n".join(before), replaced, "\n".join(after))
+    arrays = ", ".join(c.array for c in every)
+    caveat = next(filter(None, map(_caveat, every)), "")
+    result = strided.result(edit, f"Count {arrays} in shared memory first", caveat)
     if dynamic:
-        sizes = tuple(_shared_sizes(view, launches, counts))
+        sizes = tuple(_shared_sizes(view, launches, [c for c, _ in dynamic]))
         result = msgspec.structs.replace(result, edits=(*result.edits, *sizes))
     return result
+
+
+def _items(view: View, strided: Strided) -> int:
+    """Items of a thread: fewer where each is a loop, and one where that is as long as there are items."""
+    loops = [n for w in strided.outputs.work for n in walk(w) if n.type in LOOPS]
+    limit = strided.axis.limit if strided.axis is not None else ""
+    heads = [n.child_by_field_name("condition") for n in loops]
+    if any(limit in WORD.findall(view.code(head)) for head in heads if head is not None):
+        return 1
+    return _LONG_ITEMS if loops else _ITEMS
+
+
+def _shared(dynamic: Sequence[tuple[_Counts, str]]) -> Iterator[str]:
+    """The declarations of histograms whose size the launch gives, one behind the other."""
+    for at, (counts, name) in enumerate(dynamic):
+        if at == 0:
+            yield f"extern __shared__ {counts.type} {name}[];"
+            continue
+        before, last = dynamic[at - 1]
+        if type_bytes(before.type) != type_bytes(counts.type):
+            raise Refused("its counts are of several sizes")
+        yield f"{counts.type}* {name} = reinterpret_cast<{counts.type}*>({last} + {before.bins});"
 
 
 def _caveat(counts: _Counts) -> str:
@@ -141,10 +168,11 @@ def _caveat(counts: _Counts) -> str:
     return REORDERED if is_float else ""
 
 
-def _shared_sizes(view: View, launches: Launches, counts: _Counts) -> Iterator[TextEdit]:
+def _shared_sizes(view: View, launches: Launches, every: Sequence[_Counts]) -> Iterator[TextEdit]:
     """`<<<grid, block>>>` becomes `<<<grid, block, bins * sizeof(int)>>>`."""
     for launch in launches.read():
-        size = f"{host_text(view, launches, launch, counts.bins)} * sizeof({counts.type})"
+        sizes = [f"{host_text(view, launches, launch, c.bins)} * sizeof({c.type})" for c in every]
+        size = " + ".join(sizes)
         if launch.site.shared and launch.site.shared != "0":
             raise Refused("the launch gives dynamic shared memory already")
         if launch.site.shared:
@@ -154,7 +182,7 @@ def _shared_sizes(view: View, launches: Launches, counts: _Counts) -> Iterator[T
         yield TextEdit(view.text.span(at, at), f", {size}")
 
 
-def _counts(view: View, target: Target) -> _Counts:
+def _counts(view: View, target: Target) -> tuple[_Counts, ...]:
     found: list[tuple[Node, Node, str, str]] = []
     for name, call in calls(view.body, view):
         if not name.startswith("atomic"):
@@ -171,13 +199,18 @@ def _counts(view: View, target: Target) -> _Counts:
         found.append(_place(view, given[0]))
     if not found or (target.lines and not any(view.span(n).line in target.lines for n, *_ in found)):
         raise Refused("the kernel has no atomics")
-    bases = {squeezed(view.code(base)) for base, *_ in found}
-    if len(bases) != 1:
+    bases = list(dict.fromkeys(squeezed(view.code(base)) for base, *_ in found))
+    if len(bases) > _MOST_ARRAYS:
         raise Refused("it counts into several arrays")
+    return tuple(_one(view, [f for f in found if squeezed(view.code(f[0])) == base]) for base in bases)
+
+
+def _one(view: View, found: list[tuple[Node, Node, str, str]]) -> _Counts:
+    """The histogram of atomics that have one base."""
     base, _, array, written = found[0]
     if written not in _TYPES:
         raise Refused("the type of the counts is not known")
-    bins, value = _bins(view, [index for _, index, _, _ in found], array)
+    bins, value = bins_of(view, [index for _, index, _, _ in found], array)
     if value is not None and value * 8 > _STATIC_BYTES:
         raise Refused("the histogram does not fit into shared memory")
     if view.names(base) != {array}:
@@ -200,150 +233,6 @@ def _place(view: View, node: Node) -> tuple[Node, Node, str, str]:
     if pointer is None or pointer.space != "global" or not view.is_plain_enough(base):
         raise Refused("it counts into what is not known to be global memory")
     return base, index, pointer.name, pointer.element_type
-
-
-def _bins(view: View, indices: list[Node], array: str) -> tuple[str, int | None]:
-    """The number of bins, as the kernel would write it, and its value where that is constant."""
-    bounds = list(dict.fromkeys(_bound(view, index, 0) for index in indices))
-    if all(bound.isdigit() for bound in bounds):
-        return _with_value(view, str(max(map(int, bounds))))
-    if len(bounds) == 1 and bounds[0]:
-        return _with_value(view, bounds[0])
-    names = [p.name for p in view.kernel.parameters if not p.pointer] + [c.name for c in view.model.constants]
-    said = [n for n in names if _SAYS_BINS.fullmatch(n.strip("_"))]
-    if len(said) == 1:
-        return _with_value(view, said[0])
-    raise Refused(f"how many bins {array} has is not known")
-
-
-def _with_value(view: View, bound: str) -> tuple[str, int | None]:
-    value = view.expanded.constants.value(bound, view.body.start_byte)
-    if value is None and set(re.findall(r"[A-Za-z_]\w*", bound)) - view.parameters:
-        raise Refused("how many bins there are is worked out in the kernel")
-    return bound, value
-
-
-def _bound(view: View, node: Node, depth: int) -> str:
-    """An expression that the index stays below; "" where nothing is known."""
-    node = unwrapped(node)
-    if depth > 6:
-        return ""
-    if node.type == "identifier":
-        return _bound_of_name(view, node, depth)
-    if node.type == "binary_expression":
-        return _bound_of_sum(view, node, depth)
-    if node.type == "field_expression":
-        return _of_type(_member_type(view, node))
-    if node.type == "cast_expression":
-        return _bound(view, field(node, "value"), depth + 1) or _of_type(view.code(field(node, "type")))
-    if node.type == "call_expression":
-        return _bound_of_call(view, node, depth)
-    return _of_type(view.element(node)) if node.type in ("subscript_expression", "pointer_expression") else ""
-
-
-def _bound_of_sum(view: View, node: Node, depth: int) -> str:
-    """`i % bins`, `i & 255`, `i >> 4`, `i / 16`, `256 + i`, `3 * i + 1`."""
-    left, right, kind = field(node, "left"), field(node, "right"), operator_of(node)
-    if kind == "%":
-        return view.written(right)
-    value = _number(view, right)
-    if kind == "&" and value is not None:
-        return str(value + 1)
-    if kind in ("+", "*") and value is None:
-        left, value = right, _number(view, left)
-    inner = _bound(view, left, depth + 1)
-    if value is None or value < 0 or not inner.isdigit():
-        return ""
-    below = int(inner)
-    found = {
-        ">>": ((below - 1) >> value) + 1,
-        "/": (below - 1) // value + 1 if value else 0,
-        "+": below + value,
-        "-": below - value,
-        "*": (below - 1) * value + 1,
-    }.get(kind, 0)
-    return str(found) if found else ""
-
-
-def _number(view: View, node: Node) -> int | None:
-    """The value of a constant, a letter among them."""
-    written = view.written(node)
-    return ord(written[1]) if re.fullmatch(r"'[ -~]'", written) else view.value(node)
-
-
-def _member_type(view: View, node: Node) -> str:
-    """The type of `p.x` of a vector; "" where it is none."""
-    inner = unwrapped(field(node, "argument"))
-    written = view.element(inner)
-    if inner.type == "identifier":
-        declared = [
-            one.type
-            for statement in walk(view.body)
-            for one in plainly_declared_in(view, statement)
-            if one.name == view.code(inner)
-        ]
-        written = declared[0] if len(declared) == 1 else ""
-    words = [word for word in written.split() if word != "const"]
-    vector = vector_element(words[0]) if len(words) == 1 else None
-    return vector[0] if vector is not None else ""
-
-
-def _bound_of_call(view: View, node: Node, depth: int) -> str:
-    """`min(i, bins - 1)`, `__ldg(&data[i])`."""
-    name, given = (
-        view.code(field(node, "function")).removeprefix("std::"),
-        field(node, "arguments").named_children,
-    )
-    if name in ("min", "max") and len(given) == 2:
-        for argument in map(unwrapped, given):
-            minus = argument.type == "binary_expression" and operator_of(argument) == "-"
-            if name == "min" and minus and view.value(field(argument, "right")) == 1:
-                return view.written(field(argument, "left"))
-            value = view.value(argument)
-            if name == "min" and value is not None:
-                return str(value + 1)
-        return next(filter(None, (_bound(view, a, depth + 1) for a in given)), "") if name == "max" else ""
-    if name == "__ldg" and given:
-        pointer = view.pointers.pointer(given[0])
-        return _of_type(pointer.element_type) if pointer is not None else ""
-    return ""
-
-
-def _bound_of_name(view: View, node: Node, depth: int) -> str:
-    name = view.code(node)
-    for condition in walk(view.body):
-        kind = operator_of(condition) if condition.type == "binary_expression" else ""
-        if kind not in ("<", ">=", "<=") or view.code(unwrapped(field(condition, "left"))) != name:
-            continue
-        right = field(condition, "right")
-        most = _number(view, right)
-        if kind == "<=" and most is not None:
-            return str(most + 1)
-        if kind == "<" or (kind == ">=" and most != 0 and _leaves(condition)):
-            return view.written(right) if most is None else str(most)
-    for statement in walk(view.body):
-        if statement.type != "declaration" or not re.search(rf"\b{re.escape(name)}\b", view.code(statement)):
-            continue
-        for one in declared_in(view, statement):
-            if one.name == name and one.value is not None:
-                return _bound(view, one.value, depth + 1) or _of_type(one.type)
-    return ""
-
-
-def _leaves(condition: Node) -> bool:
-    """Whether a condition stands before a way out: `if (bin >= bins) return;`"""
-    outer = condition.parent
-    while outer is not None and outer.type not in ("if_statement", "compound_statement"):
-        outer = outer.parent
-    then = outer.child_by_field_name("consequence") if outer is not None else None
-    inside = statements(then) if then is not None else []
-    return len(inside) == 1 and inside[0].type in ("return_statement", "continue_statement")
-
-
-def _of_type(written: str) -> str:
-    known = integer_type(written)
-    is_byte = known is not None and not known.signed and known.bytes == 1
-    return "256" if is_byte else ""
 
 
 REWRITE = Rewrite(
