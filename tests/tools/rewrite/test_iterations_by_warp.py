@@ -50,6 +50,51 @@ def test_short_rows_have_fewer_lanes() -> None:
     assert "kLanesPerRow = 16" in after
 
 
+BATCH = """
+__global__ void products(const float* a, const float* x, float* y, int n) {
+  int b = blockIdx.x;
+  int row = threadIdx.x;
+  const float* mine = a + b * n * n;
+  if (row >= n) return;
+  float sum = 0;
+  for (int k = 0; k < n; k++) sum += mine[row * n + k] * x[b * n + k];
+  y[b * n + row] = sum;
+}
+"""
+BATCH_RUN = (
+    "  int n = atoi(argv[1]); Device<float> a(3 * n * n), x(3 * n, 2), y(3 * n, 3);\n"
+    "  products<<<3, n>>>(a, x, y, n); y.show();"
+)
+
+
+@pytest.mark.compiler
+def test_rows_of_a_block_are_walked_by_warps() -> None:
+    for code in (
+        BATCH,
+        BATCH.replace("if (row >= n) return;", "if (row < n) {").replace("= sum;\n", "= sum;\n  }\n"),
+    ):
+        after = holds("iterations-by-warp", program(code, BATCH_RUN), (40, 0), (100, 0), relative=1e-5)
+        assert "row += blockDim.x / kLanesPerRow" in after and "<<<3, 256>>>" in after
+    after = holds(
+        "iterations-by-warp", program(BATCH, BATCH_RUN.replace(", n>>>", ", 128>>>")), (100, 0), relative=1e-5
+    )
+    assert "<<<3, 128>>>" in after
+
+
+BATCHES = {
+    "a limit on nothing": BATCH.replace("  if (row >= n) return;\n", ""),
+    "the block's size": BATCH.replace("float sum = 0", "float sum = blockDim.x"),
+    "another use of the thread": BATCH.replace("float sum = 0", "float sum = threadIdx.x"),
+    "a barrier": BATCH.replace("  float sum", "  __syncthreads();\n  float sum"),
+    "an early end": BATCH.replace("  y[b", "  if (sum > 3) return;\n  y[b"),
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_what_is_no_row_each_is_left(name: str) -> None:
+    assert rewritten("iterations-by-warp", program(BATCHES[name], BATCH_RUN))[0].refused
+
+
 REFUSED = {
     "a sum over rows": SCORES.replace("most = fmaxf(most, dot)", "most += dot"),
     "rows side by side": SCORES.replace("keys[t * dim + d]", "keys[d * count + t]"),

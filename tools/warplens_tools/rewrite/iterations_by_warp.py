@@ -54,9 +54,10 @@ void run(const float* query, const float* keys, float* out, int queries, int cou
 }
 ```
 
-Left alone: loops that the threads of a block do not stride over by their number alone, those that fold into a variable
-from outside more than a maximum or a minimum, rows that neighbouring threads walk side by side, and blocks that are no
-whole warps.
+A block whose threads have one row each, `int row = threadIdx.x; if (row >= n) return;`, is read as one whose threads
+stride over rows, and gets 256 of them. Left alone: loops that the threads of a block do not stride over by their number
+alone, those that fold into a variable from outside more than a maximum or a minimum, rows that neighbouring threads
+walk side by side, and blocks that are no whole warps.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ import re
 
 from warplens_tools.cuda.syntax.tree import holds, walk
 from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult
+from warplens_tools.rewrite.common.block_rows import striding
 from warplens_tools.rewrite.common.counting import LOOPS, Counting, counting
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import WarpGroup
@@ -78,6 +80,7 @@ _WARP = 32
 _NUMBERED = re.compile(r"\b(?:threadIdx|blockDim)\s*\.\s*[yz]\b")
 
 
+@striding
 @opening
 def apply(found: Opened) -> RewriteResult:
     """Deal the inner loops of every such loop out to lanes."""
