@@ -148,3 +148,25 @@ def test_a_function_that_does_not_fold_is_none(value: str) -> None:
     )
     result, _ = rewritten(SLUG, called.replace("__global__", helper, 1))
     assert not result.edits
+
+
+@pytest.mark.compiler
+def test_many_sums_leave_room_for_fewer_outputs() -> None:
+    sums = "abcde"
+    body = "".join(f"      s{n} += v * {i + 1} + i;\n" for i, n in enumerate(sums))
+    code = (
+        "__global__ void moments(const float* in, float* out, int w, int h) {\n"
+        "  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;\n"
+        "  if (x >= w || y >= h) return;\n"
+        f"  float {', '.join(f's{n} = 0' for n in sums)};\n"
+        "  for (int j = -2; j <= 2; j++)\n    for (int i = -2; i <= 2; i++) {\n"
+        "      float v = in[min(max(y + j, 0), h - 1) * w + min(max(x + i, 0), w - 1)];\n"
+        f"{body}    }}\n"
+        "  out[y * w + x] = sa + sb * 2 + sc - sd + se * sa;\n}\n"
+    )
+    main = (
+        "  int w = atoi(argv[1]), h = atoi(argv[2]); Device<float> a(w * h), b(w * h, 2);\n"
+        "  moments<<<dim3((w + 15) / 16, (h + 15) / 16), dim3(16, 16)>>>(a, b, w, h); b.show();"
+    )
+    after = holds(SLUG, program(code, main), (37, 50), (5, 90), relative=1e-4, absolute=1e-2)
+    assert "kOutputs = 4" in after

@@ -126,13 +126,26 @@ class _Writer(PartWriter):
             style.constant(f"kThreads{a}", str(n), f"threads of a block along {axis.name}")
             for a, n, axis in zip("XY", _THREADS, (along, self.down), strict=True)
         ]
-        self.count = style.constant("kOutputs", str(_OUTPUTS), f"outputs of a thread along {self.down.name}")
+        self.count = style.constant(
+            "kOutputs", str(self._outputs()), f"outputs of a thread along {self.down.name}"
+        )
         self.tile = style.constant(
             "kTile", f"{self.threads[1]} * {self.count}", f"outputs of a block along {self.down.name}"
         )
         self.rows = style.constant("kRows", f"{self.tile} + {_MORE}", "folded rows held at a time")
-        if self.bytes() * _THREADS[0] * (_THREADS[1] * _OUTPUTS + _MORE) > STATIC_BYTES:
-            raise Refused("the folded rows do not fit into shared memory")
+
+    def _outputs(self) -> int:
+        """Outputs of a thread: as many as leave room for what rows fold into.
+
+        Raises:
+            Refused: not even one does.
+        """
+        outputs = _OUTPUTS
+        while self.bytes() * _THREADS[0] * (_THREADS[1] * outputs + _MORE) > STATIC_BYTES:
+            outputs //= 2
+            if not outputs:
+                raise Refused("the folded rows do not fit into shared memory")
+        return outputs
 
     def kernel(self) -> RewriteResult:
         """All edits."""
