@@ -146,3 +146,99 @@ def test_windows_beside_each_other_are_no_rows() -> None:
     assert slides(rows % "k + i") < 1
     assert slides(rows % "i * n + k") == 1
     assert slides(rows % "k * n + i") == 1
+
+
+HIGHEST = """
+__global__ void highest(const float* x, float* y, int n, int window) {
+  int t = blockIdx.x * blockDim.x + threadIdx.x;
+  if (t >= n) return;
+  float best = x[t];
+  for (int k = 1; k < window; k++) {
+    if (t - k < 0) break;
+    if (x[t - k] > best) best = x[t - k];
+  }
+  y[t] = best;
+}
+void run(const float* x, float* y, int n, int w) { highest<<<(n + 127) / 128, 128>>>(x, y, n, w); }
+"""
+LOWEST = """
+__global__ void lowest(const int* x, int* y, int n, int window) {
+  int t = blockIdx.x * blockDim.x + threadIdx.x;
+  if (t < n) {
+    int least = x[t];
+    for (int k = 0; k < window; ++k) {
+      int at = t + k;
+      if (n <= at) { break; }
+      least = min(least, x[at]);
+    }
+    y[t] = least;
+  }
+}
+void run(const int* x, int* y, int n, int w) { lowest<<<(n + 127) / 128, 128>>>(x, y, n, w); }
+"""
+AROUND = """
+__global__ void around(const float* x, float* y, int n, int w) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  float sum = 0;
+  int count = 0;
+  for (int k = i - w / 2; k <= i + w / 2; k++) {
+    if (k >= 0 && k < n) { sum += x[k]; count++; }
+  }
+  y[i] = sum / count;
+}
+void run(const float* x, float* y, int n, int w) { around<<<(n + 127) / 128, 128>>>(x, y, n, w); }
+"""
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize(("code", "kind"), [(HIGHEST, "float"), (LOWEST, "int"), (AROUND, "float")])
+def test_windows_that_are_left_or_begin_at_an_element(code: str, kind: str) -> None:
+    main = (
+        "  int n = atoi(argv[1]), w = atoi(argv[2]);\n"
+        f"  Device<{kind}> x(n), y(n, 2); run(x, y, n, w); y.show();"
+    )
+    after = holds("fold-groups-once", program(code, main), (3000, 40), (500, 9), (70, 100), relative=1e-5)
+    assert "Groups[" in after
+
+
+def plain(code: str) -> str:
+    text = SourceText(code)
+    model = parse(text, "k.cu")
+    found = plainly(text, "k.cu", model.kernels[0])
+    return found.text if found is not None else code
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "if (x[t - k] < 0) break;",
+        "if (t + k < 0) break;",
+        "if (t - k > 9) break;",
+        "if (t - k == 0) break;",
+        "if (t - k < n - k) break;",
+        "if (t - 2 * k < 0) { n--; break; }",
+        "if (t - k < 0) break; else best = 0;",
+        "best += 1; if (t - k < 0) break;",
+    ],
+)
+def test_loops_that_may_go_on_inside_are_left_as_they_are(test: str) -> None:
+    assert "break" in plain(HIGHEST.replace("if (t - k < 0) break;", test))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("best = x[t - k];", "{ best = x[t - k]; y[0] = k; }"),
+        ("if (x[t - k] > best)", "if (x[t - k] > best + 1)"),
+        ("best = x[t - k];", "best += x[t - k];"),
+        (
+            "  y[t]",
+            "  best = best < 0 ? 0 : best;\n  for (int k = 0; k < 2; k++) best = fminf(best, k);\n  y[t]",
+        ),
+        ("float best = x[t]", "float best = 3"),
+    ],
+)
+def test_only_extremes_begin_at_nothing(old: str, new: str) -> None:
+    is_other = "fminf" in new
+    assert ("INFINITY" in plain(HIGHEST.replace(old, new))) == is_other

@@ -197,8 +197,8 @@ class Tests:
             return self._form(value, deep + 1) if value is not None else whole
         if kind not in _JOINED:
             return whole
-        sides = [self._form(field(node, side), deep + 1) for side in ("left", "right")]
-        return _JOINED[kind](*sides) if all(s is not None for s in sides) else None
+        left, right = (self._form(field(node, side), deep + 1) for side in ("left", "right"))
+        return _JOINED[kind](left, right) if left is not None and right is not None else None
 
     def _left(self, node: Node) -> Node | None:
         """What is left of a clamp inside; None for anything else."""

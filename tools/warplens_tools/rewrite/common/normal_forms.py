@@ -8,7 +8,9 @@ from collections.abc import Callable
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
+from warplens_tools.rewrite.common.normal_begins import emptied
 from warplens_tools.rewrite.common.normal_bounds import clamped
+from warplens_tools.rewrite.common.normal_breaks import skipping
 from warplens_tools.rewrite.common.normal_calls import written_out
 from warplens_tools.rewrite.common.normal_counters import declared_by_loops
 from warplens_tools.rewrite.common.normal_guards import limits_named
@@ -41,7 +43,7 @@ def _plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
         if mine is None or mine.broken:
             return None
     now = normalised(now, parse_tree(now), mine) or now
-    for form in (still, clamped, centred, limits_named, trees_apart):
+    for form in (still, clamped, emptied, skipping, centred, limits_named, trees_apart):
         now = _repeated(form, now, path, kernel)
     return now if now is not text else None
 

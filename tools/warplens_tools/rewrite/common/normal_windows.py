@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows that are clipped at the edges, in the form that rewrites read: a loop of one length for all outputs.
+"""Windows that may be clipped at the edges, in the form that rewrites read: a loop of one length for all outputs.
 
 A loop from `max(i - r, 0)` to `min(i + r, n - 1)` becomes one from `-r` to `r` whose body is done for what lies
-inside. Results stay as they are: the same elements in the same order.
+inside, and one from `i - r` to `i + r`, whose body asks that itself, alike.
+Results stay as they are: the same elements in the same order.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class _Reader(BoundReader):
     """The loops of one kernel."""
 
     def around(self, loop: Node) -> tuple[TextEdit, ...]:
-        """A clipped loop as one around the output's place, whose body asks what lies inside."""
+        """A loop as one around the output's place, whose body asks what lies inside."""
         initial, condition, update, body = (
             loop.child_by_field_name(n) for n in ("initializer", "condition", "update", "body")
         )
@@ -60,7 +61,7 @@ class _Reader(BoundReader):
             return ()
         first = self._span(declarators[0].child_by_field_name("value"), "max")
         last = self._last(condition, name)
-        if first is None or last is None or not (first.clip or last[1].clip or last[2]):
+        if first is None or last is None:
             return ()
         return self._written(loop, body, name, first, last)
 
@@ -167,6 +168,9 @@ class _Reader(BoundReader):
     def _inside(self, body: Node, test: str, indent: str, step: str) -> str:
         newline, nested = self.text.newline, any(n.type in LOOPS for n in walk(body))
         written = self.text.slice(self.file.span(body))
+        if not test:
+            is_block = body.type == "compound_statement"
+            return written[1:-1].strip("\r\n").rstrip() if is_block else f"{indent}{step}{written}"
         if body.type == "compound_statement" and nested:
             # a row that lies outside is left, so that what remains is the loop through it
             lines = written[1:-1].strip("\r\n").rstrip()
