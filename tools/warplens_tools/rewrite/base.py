@@ -136,12 +136,15 @@ def _walked(code: str) -> list[set[str]]:
 
 def slides(code: str) -> float:
     """What sharing out a thread's loop is worth: little where it walks a window around the thread's own number, for
-    neighbours walk nearly the same, side by side, and there are as many of them as elements.
+    neighbours walk nearly the same, side by side, and there are as many of them as elements. Not where the number is how
+    far it walks less, as in a correlation by lags, of which there are few.
     """
     number = _NUMBER.search(code)
     if number is None:
         return 1.0
     own, rest = number[1], code[number.end() :]
+    if re.search(rf";\s*\w+\s*<=?\s*\w+\s*-\s*{own}\s*;", rest):
+        return 1.0
     counters = "|".join(map(re.escape, set(_COUNTER.findall(rest)))) or "$"
     beside = rf"\b{own}\s*[-+]\s*(?:{counters})\b|(?<![*/%\w.])(?<![*/%] )\b(?:{counters})\s*\+\s*{own}\b(?!\s*[*/%])"
     return 0.1 if re.search(rf"{beside}|\b{own}\s*-\s*[A-Za-z_]", rest) else 1.0
