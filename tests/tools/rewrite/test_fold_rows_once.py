@@ -110,7 +110,7 @@ def test_only_sums_of_floats_may_change() -> None:
         ("for (int dy = -radius;", "for (int dy = -(x % 3);"),
         ("darkest = v;", "darkest = dx;"),
         ("darkest = v;", "{ darkest = v; if (v == 0) break; }"),
-        ("uchar darkest = 255;", "uchar darkest = src[y * width + x];"),
+        ("uchar darkest = 255;", "uchar darkest = src[y * width + x] + 1;"),
         ("if (v < darkest)", "if (v + darkest < 9)"),
         ("uchar v =", "dst[0] = 3; uchar v ="),
         ("x >= width || y >= height", "x >= width || y >= height || y % 2"),
@@ -170,3 +170,10 @@ def test_many_sums_leave_room_for_fewer_outputs() -> None:
     )
     after = holds(SLUG, program(code, main), (37, 50), (5, 90), relative=1e-4, absolute=1e-2)
     assert "kOutputs = 4" in after
+
+
+@pytest.mark.compiler
+def test_what_begins_at_the_pixel_itself_has_it_behind_the_window() -> None:
+    code = ERODE.replace("uchar darkest = 255;", "uchar darkest = src[y * width + x];")
+    after = holds(SLUG, program(code, BYTES), (37, 20, 3), (9, 70, 1))
+    assert "if (src[y * width + x] < darkest[o]) darkest[o] = src[y * width + x];" in after

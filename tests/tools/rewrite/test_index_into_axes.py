@@ -189,3 +189,15 @@ def test_a_chain_that_nothing_follows_is_no_step_of_its_own() -> None:
 def test_it_says_how_far_the_other_axes_of_a_grid_reach() -> None:
     code, main = PROGRAMS["a running quotient"]
     assert "65535" in rewritten("index-into-axes", program(code, main))[0].caveat
+
+
+@pytest.mark.parametrize(("step", "shares"), [("w", True), ("h * w", False), ("7", False)])
+def test_a_patch_shares_what_neighbouring_rows_read(step: str, shares: bool) -> None:
+    code = (
+        "__global__ void k(const float* in, float* out, int w, int h) {\n"
+        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i >= w * h) return;\n"
+        "  int x = i % w, y = i / w;\n"
+        "  out[y * w + x] = in[y * w + x] + in[y * w + x + STEP] + in[y * w + x + 2 * STEP];\n}\n"
+    ).replace("STEP", step)
+    main = "  k<<<(argc * 9 + 63) / 64, 64>>>(0, 0, argc, 9);"
+    assert bool(rewritten("outputs-in-patches", program(code, main))[0].edits) == shares

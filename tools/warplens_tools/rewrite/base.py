@@ -136,8 +136,8 @@ def _walked(code: str) -> list[set[str]]:
 
 def slides(code: str) -> float:
     """What sharing out a thread's loop is worth: little where it walks a window around the thread's own number, for
-    neighbours walk nearly the same, side by side, and there are as many of them as elements. Not where the number is how
-    far it walks less, as in a correlation by lags, of which there are few.
+    neighbours walk nearly the same, side by side, and there are as many of them as elements. Not where the number is
+    how far it walks less, as in a correlation by lags, of which there are few.
     """
     number = _NUMBER.search(code)
     if number is None:

@@ -82,11 +82,15 @@ void run(const float* A, const float* B, float* C, int count, int n) {
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
+from collections.abc import Sequence
 
 from warplens_tools.cuda.facts.accesses import accesses
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values import forms
+from warplens_tools.cuda.values.forms import Form
 from warplens_tools.rewrite import (
     channels_in_tiles,
     fold_rows_once,
@@ -110,10 +114,26 @@ _LEAST_READS = 3
 
 def _march(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
     """March columns of a stencil."""
-    reads = Counter(a.name for a in accesses(parse_tree(text), kernel) if not a.writes)
-    if max(reads.values(), default=0) < _LEAST_READS:
+    reads = [a for a in accesses(parse_tree(text), kernel) if not a.writes]
+    shared = (name for name, count in Counter(a.name for a in reads).items() if count >= _LEAST_READS)
+    if not any(_follows([a.traced for a in reads if a.name == name]) for name in shared):
         return RewriteResult(refused="outputs of a column share nothing")
     return march_outputs.REWRITE.apply(text, model, kernel, target)
+
+
+def _follows(places: Sequence[Form | None]) -> bool:
+    """Whether an output reads near what one of the next ones of its column does, or nothing tells."""
+    for one, other in itertools.combinations(places, 2):
+        difference = forms.subtract(one, other) if one is not None and other is not None else None
+        growth = one.growth("threadIdx.y") if one is not None else None
+        if difference is None or growth is None:
+            return True
+        for rows in (-2, -1, 1, 2):
+            away = forms.multiply(growth, forms.number(rows))
+            rest = forms.subtract(difference, away) if away is not None else None
+            if rest is None or rest.value is not None:
+                return True
+    return False
 
 
 def _halo(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
