@@ -2,7 +2,8 @@
 """Extremes that begin at an element, in the form that rewrites read: it comes behind the loop instead.
 
 `float best = x[i]; for (…) if (x[i + k] > best) best = x[i + k];` becomes a maximum of the window alone, which is
-compared with `x[i]` afterwards. Results stay as they are but for NaNs.
+compared with `x[i]` afterwards, where neighbouring threads have neighbouring elements. Results stay as they are but for
+NaNs.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ class _Reader(BoundReader):
         signs = set(self._signs(loop, name))
         if kind not in _ENDS or not WORD.fullmatch(name) or len(signs) != 1 or "" in signs:
             return ()
+        if not self._is_own(value):
+            return ()
         element, sign = self.text.slice(self.file.span(value)), signs.pop()
         if any(self.changes(loop, word) for word in self.words(value)):
             return ()
@@ -63,6 +66,15 @@ class _Reader(BoundReader):
         return (
             TextEdit(self.file.span(value), _ENDS[kind][sign == ">"]),
             TextEdit(self.text.span(end, end), behind),
+        )
+
+    def _is_own(self, element: Node) -> bool:
+        """Whether neighbouring threads have neighbouring elements: the first of a thread's row is no window's."""
+        listed = element.child_by_field_name("indices")
+        terms = re.split(r"[-+](?![^()]*\))", squeezed(self.code(listed))[1:-1])
+        code = self.code(self.body)
+        return any(
+            WORD.fullmatch(t) and re.search(rf"\b{t}\s*=[^;=]*\bthreadIdx\s*\.\s*x\b", code) for t in terms
         )
 
     def _signs(self, loop: Node, name: str) -> Iterator[str]:
