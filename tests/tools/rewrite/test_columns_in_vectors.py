@@ -186,6 +186,17 @@ def test_a_loop_stores_its_column_in_vectors(place: str) -> None:
         assert rewritten(slug, program(code, IMAGES))[0].refused
 
 
+def test_heads_of_rows_that_data_end_are_no_columns() -> None:
+    code = (
+        "__global__ void sums(const float* v, const int* ends, float* out, int nodes, int heads) {\n"
+        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i >= nodes * heads) return;\n"
+        "  int node = i / heads, h = i % heads;\n  float sum = 0;\n"
+        "  for (int e = ends[node]; e < ends[node + 1]; e++) sum += v[e * heads + h];\n  out[i] = sum;\n}\n"
+    )
+    main = "  sums<<<(argc * 4 + 63) / 64, 64>>>(0, 0, 0, argc, 4);"
+    assert rewritten("warp-per-row", program(code, main))[0].edits
+
+
 @pytest.mark.parametrize("place", ["out[c]", "in[(n * channels + c) * pixels + pixels + p]"])
 def test_a_loop_that_stores_otherwise_is_no_column(place: str) -> None:
     code = CHANNELS.replace("OUT", place).replace("const float* in", "float* in")

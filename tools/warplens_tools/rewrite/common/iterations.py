@@ -251,6 +251,11 @@ class LoopReader(KernelReader):
         """How often a loop runs, where that is constant."""
         return self.forms.loop(loop.node).trips
 
+    def ends_by_data(self, loop: Counting) -> bool:
+        """Whether data say how long a loop is."""
+        ends = (self.forms.form(bound) for bound in loop.bounds)
+        return any(end is None or any(s.opaque for s in end.symbols) for end in ends)
+
     def length(self, loop: Counting) -> Length:
         """How often a loop runs at most."""
         return length_of(self.forms, loop, self.given)

@@ -105,6 +105,7 @@ class Sharer:
         """
         beside = along = False
         for work in self._works:
+            by_data = self.reader.ends_by_data(work.loop)
             for access in self.reader.accesses:
                 mine = next((one for one in access.loops if one.offset == work.loop.node.start_byte), None)
                 form = access.traced
@@ -112,7 +113,9 @@ class Sharer:
                     continue
                 moves = any(symbol.mentions(mine.counter) for symbol in form.symbols)
                 by_thread = any(symbol.mentions("threadIdx.x") for symbol in form.symbols)
-                neighbours = form.side_by_side("threadIdx.x")
+                neighbours = form.coefficient("threadIdx.x") in (1, -1)
+                # a few heads of one row side by side are no columns: rows that data end are walked by lanes
+                neighbours = neighbours or (not by_data and form.side_by_side("threadIdx.x"))
                 beside = beside or (moves and neighbours)
                 along = along or (by_thread and not neighbours and form.coefficient(mine.counter) in (1, -1))
         if beside and not along:
