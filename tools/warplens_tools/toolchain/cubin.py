@@ -23,6 +23,9 @@ _REL = struct.Struct("<QQ")
 _SHT_NOBITS = 8
 _CONSTANT_BANKS = 18
 _STT_FUNC = 2
+#: Attributes in .nv.info, as `cuobjdump -elf` names them: EIFMT_SVAL is followed by as many bytes as it says.
+_SIZED = 4
+_ANNOTATIONS = 0x55
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -112,6 +115,18 @@ class Cubin(msgspec.Struct, frozen=True):
             target = self.symbols[symbol].name.replace(name, "")
             digest.update(f"{offset} {target} {addend};".encode())
         return digest.hexdigest()
+
+    def annotated(self, name: str) -> bool:
+        """Whether the compiler left remarks on a function's instructions, as on those that spill."""
+        section = self.sections.get(f".nv.info.{name}")
+        data = self.content(section) if section else b""
+        at = 0
+        while at + 4 <= len(data):
+            form, attribute, size = struct.unpack_from("<BBH", data, at)
+            if attribute == _ANNOTATIONS:
+                return True
+            at += 4 + (size if form == _SIZED else 0)
+        return False
 
     def constant_bytes(self, name: str) -> int | None:
         """Bytes of a kernel's own constant banks (parameters included); None if it has no such section."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SASS of a cubin's kernels, each instruction with its source lines and, on request, live registers.
 
-`nvdisasm -c` gives the instructions and, with `-lrm count` (which makes the call up to a fifth slower), live
+`nvdisasm -c` gives the instructions and, with `-lrm count` (which makes the call up to two fifths slower), live
 registers; the lines come from `warplens_tools.toolchain.line_table`, as `-lrm` ignores line options. Only
 kernels whose code is not known yet are disassembled: `-fun` restricts the call to them, and where none is
 left there is no call at all.
@@ -164,8 +164,7 @@ def disassemble(
     only = ",".join(str(functions[name].index) for name in names if name in functions)
     if not only:
         return {}
-    live = ["-lrm", "count"] if live_registers else []
-    command = [nvdisasm, "-c", *live, "-fun", only, path]
+    command = [nvdisasm, "-c", *_analysis(cubin, names, live_registers), "-fun", only, path]
     done = run(command, task=task, timeout=_TIME_LIMIT, on_start=on_start)
     if done.status != 0:
         said = (done.stderr or done.stdout).strip().splitlines()
@@ -177,3 +176,11 @@ def disassemble(
         )
     parsed = parse_nvdisasm(done.stdout)
     return {name: parsed[name] for name in names if name in parsed}
+
+
+def _analysis(cubin: Cubin, names: Sequence[str], live_registers: bool) -> list[str]:
+    """How much nvdisasm looks at beside the instructions: the flow of data takes it a quarter of its time, and of
+    what that tells we read live registers and the mark of a spill alone."""
+    if live_registers:
+        return ["-lrm", "count"]
+    return [] if any(cubin.annotated(name) for name in names) else ["-ndf"]
