@@ -22,9 +22,12 @@ _RELA = struct.Struct("<QQq")
 _REL = struct.Struct("<QQ")
 _SHT_NOBITS = 8
 _CONSTANT_BANKS = 18
-_STT_FUNC = 2
-#: Attributes in .nv.info, as `cuobjdump -elf` names them: EIFMT_SVAL is followed by as many bytes as it says.
-_SIZED = 4
+#: ELF's symbol types for functions and for variables, and NVIDIA's own for variables of a relocatable cubin.
+FUNCTION = 2
+OBJECTS = (1, 13)
+#: The format of attributes that have a size and a payload; others have two bytes of value. Formats and numbers of
+#: attributes are as `cuobjdump --dump-elf` prints them (CUDA 13).
+SIZED = 4
 _ANNOTATIONS = 0x55
 
 
@@ -74,9 +77,13 @@ class Cubin(msgspec.Struct, frozen=True):
             return b""
         return self.data[section.offset : section.offset + section.size]
 
+    def section_of(self, symbol: Symbol) -> Section | None:
+        """The section that a symbol lies in; None for one that is defined elsewhere."""
+        return self.ordered[symbol.section] if 0 < symbol.section < len(self.ordered) else None
+
     def functions(self) -> dict[str, Symbol]:
         """Functions that have a section of their own, by mangled name."""
-        return {s.name: s for s in self.symbols if s.kind == _STT_FUNC and f".text.{s.name}" in self.sections}
+        return {s.name: s for s in self.symbols if s.kind == FUNCTION and f".text.{s.name}" in self.sections}
 
     def relocations(self, section: Section) -> list[tuple[int, int, int]]:
         """(offset, symbol index, addend) of every relocation that applies to `section`.
@@ -119,14 +126,7 @@ class Cubin(msgspec.Struct, frozen=True):
     def annotated(self, name: str) -> bool:
         """Whether the compiler left remarks on a function's instructions, as on those that spill."""
         section = self.sections.get(f".nv.info.{name}")
-        data = self.content(section) if section else b""
-        at = 0
-        while at + 4 <= len(data):
-            form, attribute, size = struct.unpack_from("<BBH", data, at)
-            if attribute == _ANNOTATIONS:
-                return True
-            at += 4 + (size if form == _SIZED else 0)
-        return False
+        return section is not None and any(a == _ANNOTATIONS for _, a, _ in attributes(self.content(section)))
 
     def constant_bytes(self, name: str) -> int | None:
         """Bytes of a kernel's own constant banks (parameters included); None if it has no such section."""
@@ -154,6 +154,18 @@ def parse_cubin(data: bytes, *, name: str = "<cubin>") -> Cubin:
         return _parse(data)
     except (struct.error, IndexError, ValueError, OverflowError) as error:
         raise InputError(f"{name} is not a cubin") from error
+
+
+def attributes(content: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Format, number and payload of every attribute of an `.nv.info` section; what is damaged comes as one."""
+    at = 0
+    while at + 4 <= len(content):
+        form, attribute, size = struct.unpack_from("<BBH", content, at)
+        end = at + 4 + (size if form == SIZED else 0)
+        yield form, attribute, content[at + 4 : end] if form == SIZED else content[at + 2 : end]
+        at = end
+    if at < len(content):
+        yield 0, 0, content[at:]
 
 
 def _parse(data: bytes) -> Cubin:

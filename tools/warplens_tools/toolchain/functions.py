@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which functions of a cubin are not as in another: by what they run, whom they call, and what they find in memory.
-
-Names of sections are ptxas' own; the layout of `.nv.info` is as `cuobjdump --dump-elf` prints it (CUDA 13).
-"""
+"""Which functions of a cubin are not as in another: by what they run, whom they call, and what they find in memory."""
 
 from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator
 
 import msgspec
 
-from warplens_tools.toolchain.cubin import Cubin, Section, parse_cubin
+from warplens_tools.toolchain.cubin import OBJECTS, SIZED, Cubin, Section, attributes, parse_cubin
 from warplens_tools.toolchain.symbols import unit_free_name
 
+#: Names of sections are ptxas' own.
 _TEXT, _INFO = ".text.", ".nv.info."
 #: Addresses of variables and functions that whole-program code reads; and `__constant__` variables.
 _ADDRESSES, _CONSTANTS = ".nv.constant4", ".nv.constant3"
@@ -23,10 +20,6 @@ _DATA = (".nv.global.init", ".nv.global", _CONSTANTS)
 #: Attributes whose payload names symbols by their number, which shifts with every symbol added: all of it, or the
 #: first word (EIATTR_EXTERNS, EIATTR_PARAM_CBANK).
 _EXTERNS, _PARAMETER_BANK = 0x0F, 0x0A
-#: The format of attributes that have a size and a payload; others have two bytes of value.
-_SIZED = 4
-_SYMBOL = struct.Struct("<IBBHQQ")
-_OBJECTS = (1, 13)
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -101,12 +94,19 @@ class _Unit:
     def variables(self) -> dict[str, tuple[str, int, str]]:
         """Section, place and a hash of the first value of every variable that has a name of its own."""
         found = {}
-        for name, kind, section, place, size in self._symbols():
+        for symbol in self.cubin.symbols:
+            section = self.cubin.section_of(symbol)
             # a name with a dollar is the compiler's own, such as the text of a printf
-            if kind not in _OBJECTS or section is None or not size or name.startswith("$"):
+            if (
+                symbol.kind not in OBJECTS
+                or section is None
+                or not symbol.size
+                or symbol.name.startswith("$")
+            ):
                 continue
             if section.name.startswith(_DATA):
-                found[unit_free_name(name)] = (section.name, place, self._value(section, place, size))
+                value = self._value(section, symbol.value, symbol.size)
+                found[unit_free_name(symbol.name)] = (section.name, symbol.value, value)
         return found
 
     def _value(self, section: Section, place: int, size: int) -> str:
@@ -137,12 +137,12 @@ class _Unit:
 
     def _attributes(self, content: bytes, name: str) -> str:
         words = []
-        for form, attribute, payload in _attributes(content):
-            if attribute == _EXTERNS and form == _SIZED:
+        for form, attribute, payload in attributes(content):
+            if attribute == _EXTERNS and form == SIZED:
                 numbers = struct.unpack(f"<{len(payload) // 4}I", payload[: len(payload) // 4 * 4])
                 said = " ".join(self._target(n, name) for n in numbers)
             else:
-                said = (payload[4:] if attribute == _PARAMETER_BANK and form == _SIZED else payload).hex()
+                said = (payload[4:] if attribute == _PARAMETER_BANK and form == SIZED else payload).hex()
             words.append(f"{form} {attribute} {said}")
         return "\n".join(words)
 
@@ -166,15 +166,6 @@ class _Unit:
             slots[offset] = f"{self._target(index)} {addend}"
         return slots
 
-    def _symbols(self) -> Iterator[tuple[str, int, Section | None, int, int]]:
-        table = self.cubin.sections.get(".symtab")
-        sections = self.cubin.ordered
-        for symbol in self.cubin.symbols if table is not None else ():
-            at = (table.offset if table is not None else 0) + symbol.index * _SYMBOL.size
-            _, info, _, index, place, size = _SYMBOL.unpack_from(self.cubin.data, at)
-            where = sections[index] if 0 < index < len(sections) else None
-            yield symbol.name, info & 0xF, where, place, size
-
 
 def _pointed(unit: _Unit, digests: dict[str, str]) -> dict[str, str]:
     return {name: digests[name] for name in unit.pointed()}
@@ -188,18 +179,6 @@ def _reached(start: str, calls: dict[str, set[str]]) -> set[str]:
         found |= new
         left += new
     return found
-
-
-def _attributes(content: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Format, number and payload of every attribute; what is damaged comes as one."""
-    at = 0
-    while at + 4 <= len(content):
-        form, attribute, size = struct.unpack_from("<BBH", content, at)
-        end = at + 4 + (size if form == _SIZED else 0)
-        yield form, attribute, content[at + 4 : end] if form == _SIZED else content[at + 2 : end]
-        at = end
-    if at < len(content):
-        yield 0, 0, content[at:]
 
 
 def _hash(*parts: bytes | str) -> str:
