@@ -25,6 +25,7 @@ from unittest import mock
 import msgspec
 import pytest
 from tests.kept import digest_of, kept, version_of
+from tests.standard import standard_of
 
 from warplens.measure.build import host_split
 from warplens_tools.process.run import Completed, run
@@ -59,11 +60,14 @@ def unit_file(text: str) -> Path:
 
 
 def nvcc_made(name: str, text: str, *options: str) -> Path:
-    """The file of this name, e.g. "k.ptx", that nvcc makes of a text with these options; skips where there is none."""
+    """The file of this name, e.g. "k.ptx", that nvcc makes of a text with these options, by the plainest standard
+    unless one of them names another; skips where there is none."""
     nvcc = resolve_toolchain().find("nvcc")
     if nvcc is None:
         pytest.skip("no nvcc")
     source, path = unit_file(text), nvcc.path
+    if not any(option.startswith("-std") for option in options):
+        options = (*standard_of(text), *options)
 
     def make(out: Path) -> None:
         subprocess.run([path, *options, str(source), "-o", str(out)], check=True)

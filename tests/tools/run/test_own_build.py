@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.standard import STANDARD
 
 from warplens_tools.errors import CompileError, InputError
 from warplens_tools.run import copy
@@ -29,7 +30,7 @@ int main() { float* x = nullptr; scale<float><<<1, 32>>>(x); std::printf("%d\\n"
 """
 DEVICE = "__device__ float twice(float x) { return 2 * x; }\n"
 #: Builds in its own folder, as most do.
-MAKEFILE = """NVCCFLAGS = -arch=$(ARCH) -rdc=true -DVALUE=1
+MAKEFILE = """NVCCFLAGS = -std=c++14 -arch=$(ARCH) -rdc=true -DVALUE=1
 app: src/main.o src/device.o
 \t$(NVCC) -arch=$(ARCH) -rdc=true $^ -o $@
 src/%.o: src/%.cu include/kernels.cuh
@@ -160,7 +161,7 @@ def test_an_edited_source_still_finds_what_lies_beside_it(project: Path, tmp_pat
     work = Workload(
         str(unit),
         str(unit),
-        build=(nvcc, "-rdc=true", "-DVALUE=1", "-arch={arch}", "{source}", "-o", "{output}"),
+        build=(nvcc, *STANDARD, "-rdc=true", "-DVALUE=1", "-arch={arch}", "{source}", "-o", "{output}"),
     )
     overlay = Overlay(str(unit), unit.read_text().replace("value()", "value() - 1"))
     built = build_program(

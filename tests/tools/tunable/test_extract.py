@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.patience import PATIENCE
 from tests.server.agent.snippets import GUARDED, LIMITS, SNIPPETS, STRIDED, Snippet
+from tests.standard import STANDARD
 
 from warplens.agent.actions import KernelSpace
 from warplens_tools.cuda.parse import parse
@@ -226,6 +227,6 @@ def test_every_first_step_compiles(snippet: Snippet, tmp_path: Path) -> None:
             undefined = "".join(f"#undef {name}\n" for name in re.findall(r"#define (\w+)", text.text))
             title = "as it was" if proposal is None else proposal.move.title
             file.write(f"// {title}\nnamespace s{index} {{\n{text.text}\n}}\n{undefined}")
-    command = [nvcc, "-arch=sm_90", "-cubin", "-o", str(tmp_path / "k.cubin"), str(unit)]
+    command = [nvcc, *STANDARD, "-arch=sm_90", "-cubin", "-o", str(tmp_path / "k.cubin"), str(unit)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, f"{done.stderr}\n{unit.read_text()}"

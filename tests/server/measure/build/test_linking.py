@@ -228,7 +228,7 @@ TEXTS = {
     "parts.h": PARTS,
     "parts.cu": '#include "parts.h"\n__device__ float part(float x) { return half(x); }\n',
 }
-TWO = "nvcc -rdc=true {} {{root}}/main.cu {{root}}/parts.cu -o {{output}}"
+TWO = "nvcc -std=c++14 -rdc=true {} {{root}}/main.cu {{root}}/parts.cu -o {{output}}"
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,9 @@ def test_code_for_another_architecture_is_refused(
 
 def test_optimisation_at_link_time_is_refused(orbit: Opened, toolchain: Toolchain, tmp_path: Path) -> None:
     """Its tools are not in every toolkit: an object of it stands for the program."""
-    work = units(tmp_path / "project", TEXTS, "nvcc -dlto -arch={arch} -dc {root}/main.cu -o {output}")
+    work = units(
+        tmp_path / "project", TEXTS, "nvcc -std=c++14 -dlto -arch={arch} -dc {root}/main.cu -o {output}"
+    )
     opened = Opened(work, toolchain, tmp_path)
     with pytest.raises(InputError, match="optimised at link time"):
         opened.baseline()
@@ -272,8 +274,9 @@ def test_what_a_library_carries_stops_no_unit_that_is_whole_by_itself(
     }
     texts |= {name: text for name, text in TEXTS.items() if name != "main.cu"}
     build = (
-        "nvcc -rdc=true -gencode arch=compute_90,code=compute_90 -c {root}/parts.cu -o {folder}/parts.o && "
-        "nvcc -arch={arch} -c {root}/main.cu -o {folder}/main.o && nvcc {folder}/main.o {folder}/parts.o -o {output}"
+        "nvcc -std=c++14 -rdc=true -gencode arch=compute_90,code=compute_90 -c {root}/parts.cu -o {folder}/parts.o && "
+        "nvcc -std=c++14 -arch={arch} -c {root}/main.cu -o {folder}/main.o && "
+        "nvcc {folder}/main.o {folder}/parts.o -o {output}"
     )
     opened = Opened(units(tmp_path / "project", texts, build), toolchain, tmp_path)
     unit = opened.baseline()
