@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
 
@@ -64,31 +65,46 @@ class Step(msgspec.Struct, frozen=True):
 
 def kernels_of(ptx: str) -> Iterator[tuple[str, Flow]]:
     """The kernels of a unit, by name."""
-    text = COMMENT.sub(" ", ptx)
-    for head in _ENTRY.finditer(text):
-        yield head[1], _flow(text, head)
+    unit = _unit(ptx)
+    return ((name, unit.flow(name)) for name in unit.heads)
 
 
 def bodies_of(ptx: str) -> Iterator[tuple[str, str]]:
     """The text of each kernel of a unit without comments, by the name that it has whatever the unit."""
-    text = COMMENT.sub(" ", ptx)
-    for head in _ENTRY.finditer(text):
-        yield unit_free_name(head[1]), text[head.end() : _closing(text, head.end())]
+    unit = _unit(ptx)
+    return ((unit_free_name(name), unit.body(name)) for name in unit.heads)
 
 
 def flow_of(ptx: str, kernel: str) -> Flow | None:
     """Of one kernel, by its mangled name; None where the PTX does not have it."""
-    text = COMMENT.sub(" ", ptx)
-    head = next((head for head in _ENTRY.finditer(text) if head[1] == kernel), None)
-    if head is None:
-        return None
-    return _flow(text, head)
+    unit = _unit(ptx)
+    return unit.flow(kernel) if kernel in unit.heads else None
 
 
-def _flow(text: str, head: re.Match[str]) -> Flow:
-    kinds = enumerate(_DECLARED.findall(head[2]))
-    wide = {str(number) for number, (kind, _) in kinds if kind in ("u64", "s64", "b64")}
-    return Flow(head[1], text[head.end() : _closing(text, head.end())], wide)
+class _Unit:
+    """The kernels of a unit, each taken apart when it is first asked for."""
+
+    def __init__(self, ptx: str) -> None:
+        self.text = COMMENT.sub(" ", ptx)
+        self.heads = {head[1]: head for head in _ENTRY.finditer(self.text)}
+        self._flows: dict[str, Flow] = {}
+
+    def body(self, kernel: str) -> str:
+        start = self.heads[kernel].end()
+        return self.text[start : _closing(self.text, start)]
+
+    def flow(self, kernel: str) -> Flow:
+        if kernel not in self._flows:
+            kinds = enumerate(_DECLARED.findall(self.heads[kernel][2]))
+            wide = {str(number) for number, (kind, _) in kinds if kind in ("u64", "s64", "b64")}
+            self._flows[kernel] = Flow(kernel, self.body(kernel), wide)
+        return self._flows[kernel]
+
+
+@functools.lru_cache(maxsize=4)
+def _unit(ptx: str) -> _Unit:
+    """Eight readers ask for a candidate's, and for its baseline's, one after the other."""
+    return _Unit(ptx)
 
 
 def of_kernels(ptx: str, read: Callable[[str], frozenset[str]]) -> dict[str, frozenset[str]]:
@@ -137,7 +153,7 @@ class Flow:
         self.turned: dict[str, str] = {}
         self.float_products: list[tuple[str, str]] = []
         self._kernel = kernel
-        self._based: dict[str, set[str]] = {}
+        self._based: dict[str, frozenset[str]] = {}
         for found in _INSTRUCTION.finditer(body):
             self._read(found[1], found[2])
         made_of = {
@@ -185,9 +201,14 @@ class Flow:
     def _counts(self, step: Step) -> bool:
         return step.name.startswith(_COUNTS) and not self.counters.isdisjoint(step.sources)
 
-    def bases(self, address: str) -> set[str]:
+    def bases(self, address: str) -> frozenset[str]:
         """The pointers among the parameters that an address is worked out from, not those that are multiplied."""
-        seen, left, found = {address}, [address], set()
+        if address not in self._based:
+            self._based[address] = frozenset(self._bases(address))
+        return self._based[address]
+
+    def _bases(self, address: str) -> set[str]:
+        seen, left, found = {address}, [address], set[str]()
         while left:
             for step in self.steps.get(left.pop(), ()):
                 if step.name.startswith("ld.param"):
@@ -270,9 +291,7 @@ class Flow:
         found: set[str] = set()
         for step in (step for register in registers for step in self.steps.get(register, ())):
             if step.place:
-                if step.place not in self._based:
-                    self._based[step.place] = self.bases(step.place)
-                found |= self._based[step.place]
+                found |= self.bases(step.place)
             elif step.name.startswith(_HANDS_ON):
                 found |= set().union(*(known.get(source, frozenset()) for source in step.sources))
         return frozenset(found)
