@@ -139,13 +139,9 @@ def _asked(words: Sequence[str], work: Path, env: Mapping[str, str], given: Mapp
 
 def _made(completed: Completed, files: Sequence[Path], work: Path) -> _Made:
     data = {path.name: path.read_bytes() for path in files}
-    included = {
-        os.fsdecode(path): None
-        for name, text in data.items()
-        if name.endswith(".ii")
-        for path in _MARKER.findall(text)
-        if not path.startswith((*map(os.fsencode, _SYSTEM), os.fsencode(work.parent)))
-    }
+    markers = {path for name, text in data.items() if name.endswith(".ii") for path in _MARKER.findall(text)}
+    ours = (*map(os.fsencode, _SYSTEM), os.fsencode(work.parent))
+    included = [os.fsdecode(path) for path in markers if not path.startswith(ours)]
     out, err = (_unnamed(text.encode(), work).decode() for text in (completed.stdout, completed.stderr))
     return _Made(
         Completed((), completed.status, out, err, completed.seconds),
