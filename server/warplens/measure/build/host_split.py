@@ -33,10 +33,6 @@ _TEXT = re.compile(r'"[^"]*\.cudafe1\.cpp"')
 _OUTPUT = re.compile(r'\s-o\s+"[^"]*"')
 #: Appended to the host compiler's flags: one section for each function and variable, constants by their value.
 _PLAIN = "-O0 -g0 -w -fno-lto -ffunction-sections -fdata-sections -fmerge-constants -frandom-seed=warplens"
-_CUDAFE = re.compile(r'"?(?:\S*/)?cudafe\+\+"? ')
-#: cudafe++ touches some 180 MB, mostly headers, and spends a third of its time until they are there, page by page:
-#: from glibc 2.35 on it gets them in large ones, where the system has some.
-_LARGE_PAGES = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=33554432"
 #: Seconds for nvcc to say what it would do.
 _SAYING = 30.0
 
@@ -91,8 +87,7 @@ class HostSplit:
         options = [f"-I{folder / 'source'}"] if self._source != self._unit else []
         command = self._command([*options, *placed.options], placed.unit, place_of)
         said = self._dryrun(command, place_of, task)
-        steps = [f"{_LARGE_PAGES} {line}" if _CUDAFE.match(line) else line for line in said if _splits(line)]
-        self._run(script_of(said, steps, _KEPT), place_of, through, task)
+        self._run(script_of(said, [line for line in said if _splits(line)], _KEPT), place_of, through, task)
         return take_apart(read_host(_written(folder), like.host if like is not None else None), like)
 
     def compiled(
@@ -200,7 +195,7 @@ def _written(folder: Path) -> str:
 
 def _splits(line: str) -> bool:
     """Whether this is the host's preprocessing or cudafe++'s call."""
-    return bool(_CUDAFE.match(line)) or bool(re.search(r'-o "[^"]*\.cpp4\.ii"', line))
+    return bool(re.match(r'"?(?:\S*/)?cudafe\+\+"? ', line)) or bool(re.search(r'-o "[^"]*\.cpp4\.ii"', line))
 
 
 def _compiles(line: str) -> bool:
