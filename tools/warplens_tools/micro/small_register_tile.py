@@ -30,7 +30,8 @@ the shared-memory path against every other resource.
 
 **Threshold.** A load for two multiply-adds or fewer, and a gain of 1.2 in the bounded model with a fourth of the loads.
 Information, whatever the text, of loops of four multiply-adds and more with three loads for four of them, whose values
-they take, where shared memory's path is needed for 0.6 of the busiest pipe's time.
+they take, where shared memory's path is needed for 0.6 of the busiest pipe's time; with one load for four where that
+path is needed 1.5 times as long as any other.
 
 **References.** CUTLASS, "Efficient GEMM in CUDA" (thread-level tiles); V. Volkov and J. Demmel, "Benchmarking GPUs
 to Tune Dense Linear Algebra", SC 2008."""
@@ -58,6 +59,8 @@ MANY, LEFT = 0.5, 0.25
 FEWEST, BUSY = 4, 0.6
 #: As `MANY`, where nothing tells of a product but the loads' values in the multiply-adds.
 PLENTY = 0.75
+#: Time of shared memory's path over that of all other pipes from which it binds, with what a tile of 4 by 4 has left.
+BINDS = 1.5
 _FMA = frozenset({"FFMA", "DFMA", "HFMA2", "IMAD", "FFMA2"})
 _SUBSCRIPT = re.compile(r"\[[^][]*\]")
 _FMA_CALL = r"\b(?:__)?h?fmaf?2?(?:_r[nzud])?\s*\("
@@ -127,6 +130,9 @@ class SmallRegisterTile(MicroTool):
         """Innermost loops that read shared memory for half of their multiply-adds or more, whatever their text: where
         its path is nearly as busy as any other, information."""
         code, cycles = self.sass.instructions, self.sass.cycles
+        rest = max((v for k, v in cycles.items() if k != "lsu"), default=0.0)
+        binds = cycles.get("lsu", 0.0) / rest if rest else 0.0
+        plenty = PLENTY if binds < BINDS else LEFT
         found = []
         for loop in self.sass.flow.innermost_loops:
             body = self.sass.flow.instructions_of(loop)
@@ -135,20 +141,25 @@ class SmallRegisterTile(MicroTool):
             adds = [i for i in body if code[i].opcode in _FMA - {"IMAD"}]
             taken = {name for i in adds for name in registers_of(code[i])[1]}
             loads = [i for i in loads if registers_of(code[i])[0] & taken]
-            if len(adds) >= FEWEST and len(loads) >= PLENTY * len(adds):
+            if len(adds) >= FEWEST and len(loads) >= plenty * len(adds):
                 found.append((self.sass.weigh(adds), loads, adds))
         worst = max(found, key=lambda f: f[0], default=None)
         line = self.sass.hottest_line(worst[2]) if worst is not None else None
         if worst is None or line is None or cycles.get("lsu", 0.0) < BUSY * max(cycles.values()):
             return
         each = len(worst[1]) / len(worst[2])
+        bound = (
+            f", and the path of shared memory is needed {binds:.1f} times as long as any other"
+            if binds >= BINDS
+            else ""
+        )
         yield self.finding(
             line,
             severity="information",
             confidence="low",
             message=(
                 f"{each:.1f} loads from shared memory per multiply-add in this loop: a value that a thread reads "
-                "serves few of its results."
+                f"serves few of its results{bound}."
             ),
             guidance=(
                 "Let each thread work out several results from values in registers (4 by 4, then 8 by 8), and read "
