@@ -30,7 +30,7 @@ the shared-memory path against every other resource.
 
 **Threshold.** A load for two multiply-adds or fewer, and a gain of 1.2 in the bounded model with a fourth of the loads.
 Information, whatever the text, of loops of four multiply-adds and more with three loads for four of them, whose values
-they take, where shared memory's path is needed for 0.6 of the busiest pipe's time; with one load for four where that
+they take, where shared memory's path is needed for 0.6 of the busiest pipe's time; with 0.3 loads for each where that
 path is needed 1.5 times as long as any other.
 
 **References.** CUTLASS, "Efficient GEMM in CUDA" (thread-level tiles); V. Volkov and J. Demmel, "Benchmarking GPUs
@@ -59,8 +59,9 @@ MANY, LEFT = 0.5, 0.25
 FEWEST, BUSY = 4, 0.6
 #: As `MANY`, where nothing tells of a product but the loads' values in the multiply-adds.
 PLENTY = 0.75
-#: Time of shared memory's path over that of all other pipes from which it binds, with what a tile of 4 by 4 has left.
-BINDS = 1.5
+#: Time of shared memory's path over that of all other pipes from which it binds, and loads per
+#: multiply-add then: more than a tile of 4 by 4 has left.
+BINDS, SOME = 1.5, 0.3
 _FMA = frozenset({"FFMA", "DFMA", "HFMA2", "IMAD", "FFMA2"})
 _SUBSCRIPT = re.compile(r"\[[^][]*\]")
 _FMA_CALL = r"\b(?:__)?h?fmaf?2?(?:_r[nzud])?\s*\("
@@ -132,7 +133,7 @@ class SmallRegisterTile(MicroTool):
         code, cycles = self.sass.instructions, self.sass.cycles
         rest = max((v for k, v in cycles.items() if k != "lsu"), default=0.0)
         binds = cycles.get("lsu", 0.0) / rest if rest else 0.0
-        plenty = PLENTY if binds < BINDS else LEFT
+        plenty = PLENTY if binds < BINDS else SOME
         found = []
         for loop in self.sass.flow.innermost_loops:
             body = self.sass.flow.instructions_of(loop)
