@@ -17,14 +17,18 @@ from tests.host_cuda.translate import as_host_code
 from tests.kept import digest_of, kept, version_of
 from tests.patience import PATIENCE
 
+from warplens_tools.toolchain.compile import WITHOUT_SPECIAL_FUNCTIONS
+
 _HERE = Path(__file__).parent
 _INCLUDE = _HERE / "include"
 _RUNTIME = _HERE / "runtime.cpp"
-#: Alignment and bounds are what a card traps on, or, worse, does not.
+#: Alignment and bounds are what a card traps on, or, worse, does not. C++17's special functions, which <cmath> brings
+#: along, would be instantiated for every program anew.
 _OPTIONS = (
     "-std=c++17",
     "-O1",
     "-w",
+    *WITHOUT_SPECIAL_FUNCTIONS,
     "-ffp-contract=off",
     "-fno-stack-protector",
     "-fsanitize=alignment,bounds",

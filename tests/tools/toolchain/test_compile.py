@@ -54,6 +54,38 @@ def unit(tmp_path: Path) -> Path:
     return path
 
 
+#: Special functions that the host uses.
+SPECIAL = (
+    "",
+    "double f(double x) { return std::beta(x, 2.0); }",
+    "float f(float x) { return std::expintf(x); }",
+)
+
+
+@pytest.mark.parametrize("used", SPECIAL)
+def test_without_special_functions_the_same_device_code_is_made(
+    used: str, toolchain: Toolchain, tmp_path: Path
+) -> None:
+    text = f"#include <cmath>\n{used}\n__global__ void k(float* p) {{ *p = sinf(*p) + norm3df(*p, 1, 2); }}\n"
+    (tmp_path / "k.cu").write_text(text)
+
+    def code(name: str, *, special_functions: bool) -> tuple[bytes, BinaryEvidence]:
+        made = compile_unit(
+            tmp_path / "k.cu",
+            toolchain=toolchain,
+            flags=FLAGS,
+            arch="sm_90",
+            workdir=tmp_path / name,
+            special_functions=special_functions,
+        )
+        return Path(made.cubin_path).read_bytes(), made
+
+    lean, whole = code("lean", special_functions=False), code("whole", special_functions=True)
+    assert lean[0] == whole[0]
+    assert lean[1].kernels == whole[1].kernels and lean[1].messages == whole[1].messages
+    assert set(lean[1].dependencies) <= set(whole[1].dependencies)
+
+
 def test_kernels_resources_and_dependencies(unit: Path, toolchain: Toolchain, tmp_path: Path) -> None:
     evidence = _compile(unit, toolchain, tmp_path / "w")
     assert sorted(k.qualified_name for k in evidence.kernels) == ["plain", "scale", "scale"]

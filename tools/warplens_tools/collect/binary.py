@@ -80,6 +80,7 @@ def collect_binary(
             timeout=timeout,
             through=die_with_parent,
             on_start=on_start,
+            special_functions=False,
         )
         fresh = cache.keep(fresh)
     # Hashing what the unit was built from takes as long as parsing the SASS; nvdisasm leaves a core free.

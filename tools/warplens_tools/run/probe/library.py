@@ -18,11 +18,19 @@ import platformdirs
 from warplens_tools.errors import ToolFailedError
 from warplens_tools.process.run import run
 from warplens_tools.process.task import UNATTENDED, Task
+from warplens_tools.toolchain.compile import WITHOUT_SPECIAL_FUNCTIONS
 from warplens_tools.toolchain.locate import Toolchain, tool_environment, tool_version
 
 SOURCES = Path(__file__).parent
 #: What products are added to is not left to the compiler: the judge's arithmetic is the same on every machine.
-_FLAGS = ("-std=c++17", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-pthread")
+_FLAGS = (
+    *WITHOUT_SPECIAL_FUNCTIONS,
+    "-std=c++17",
+    "-ffp-contract=off",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-pthread",
+)
 #: What looks at every byte of the results; all else mostly waits for the card, and a first run for the compiler.
 _HOT = frozenset({"compare", "rounding"})
 #: What is compiled as one text: most of the compiler's time goes into the headers that these share.
