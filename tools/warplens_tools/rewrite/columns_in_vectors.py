@@ -77,6 +77,7 @@ from warplens_tools.rewrite.common.column_places import WIDEST, ColumnReader, ve
 from warplens_tools.rewrite.common.declared import declared_in, unqualified
 from warplens_tools.rewrite.common.launches import Launch, Launches, rounded_up
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
+from warplens_tools.rewrite.common.outputs_writer import OutputsWriter
 from warplens_tools.rewrite.common.reading import (
     View,
     field,
@@ -89,7 +90,6 @@ from warplens_tools.rewrite.common.reading import (
 )
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.style import indented
-from warplens_tools.rewrite.several_outputs import OutputsWriter
 from warplens_tools.text import TextEdit
 
 #: Columns and rows of a block whose size only the run says.

@@ -74,9 +74,9 @@ from warplens_tools.rewrite.common.declared import Declared, unqualified
 from warplens_tools.rewrite.common.digits import factors
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, launched_outputs
+from warplens_tools.rewrite.common.outputs_writer import OutputsWriter
 from warplens_tools.rewrite.common.reading import View, refusing, require_apart, squeezed, stores
 from warplens_tools.rewrite.common.sizes import host_text
-from warplens_tools.rewrite.several_outputs import OutputsWriter
 
 
 class _Channel(msgspec.Struct, frozen=True):
