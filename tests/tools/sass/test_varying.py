@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tests.tools.sass.written import code
 
-from warplens_tools.sass.varying import gathering, lane_dependent
+from warplens_tools.sass.varying import chosen_apart, gathering, lane_dependent
 
 
 def test_the_thread_index_spreads_through_arithmetic_and_loads() -> None:
@@ -28,3 +28,20 @@ def test_an_address_out_of_loaded_data_gathers_and_parameters_do_not() -> None:
         "LDC R1, c[0x0][0x210]\nLDG.E R2, desc[UR4][R4.64]\nIMAD R6, R2, R1, R8\nLDG.E R9, desc[UR4][R6.64]\nEXIT"
     )
     assert gathering(listing) == {3}
+
+
+def test_a_place_that_each_lane_loaded_is_chosen_apart_and_one_that_all_load_is_not() -> None:
+    apart = (
+        "S2R R0, SR_TID.X\nIADD3 R4, R0, R8, RZ\nLDG.E R2, desc[UR4][R4.64]\nLDG.E R9, desc[UR4][R2.64]\nEXIT"
+    )
+    assert chosen_apart(code(apart), looped=False) == {3}
+    same = "S2R R0, SR_TID.X\nLDG.E R2, desc[UR4][R8.64]\nLDG.E R9, desc[UR4][R2.64]\nEXIT"
+    assert chosen_apart(code(same), looped=False) == frozenset()
+
+
+def test_a_place_that_the_last_iteration_loaded_is_chosen_where_there_is_a_loop() -> None:
+    listing = code(
+        "S2R R0, SR_TID.X\nLDG.E R9, desc[UR4][R2.64]\nIADD3 R4, R0, R8, RZ\nLDG.E R2, desc[UR4][R4.64]\nEXIT"
+    )
+    assert chosen_apart(listing, looped=False) == frozenset()
+    assert chosen_apart(listing, looped=True) == {1}
