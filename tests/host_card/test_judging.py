@@ -108,6 +108,25 @@ def test_who_once_comes_to_the_same_is_right_where_drawn_numbers_have_the_kernel
     assert odd.state in ("wrong", "unproven"), odd.reason
 
 
+def test_a_grid_of_its_own_may_follow_another_of_equal_numbers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source = SOURCE.with_stem("volume")
+    launch = (
+        "dim3 block({});\n    dim3 blocks((grid.nx + {}) / {}, (grid.ny + {}) / {}, (grid.nz + {}) / {});"
+    )
+    old = launch.format("8, 8, 4", 7, 8, 7, 8, 3, 4)
+    new = launch.format("2, 32, 1", 1, 2, 31, 32, 0, 1)
+    flat, short = (
+        msgspec.structs.replace(candidate(source, name, old, new), grid=(12, 1, planes), block=(2, 32, 1))
+        for name, planes in (("flat", 24), ("short", 23))
+    )
+    with contextmanager(on_software_card)(source, "", monkeypatch, tmp_path) as judge:
+        right, wrong = compared_thoroughly(judge, [flat, short])
+    assert right.state == "right", right.reason
+    assert wrong.state == "wrong", wrong.reason
+
+
 def test_what_is_not_better_than_the_best_is_looked_at_briefly(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

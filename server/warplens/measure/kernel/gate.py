@@ -125,6 +125,8 @@ def _provisional(heard: VisitResult, settings: MeasureSettings) -> tuple[State, 
         return "unproven", "no launch of it could be timed", ()
     gain = timings[0].speedup
     words = f"{gain.median:.3f}× [{gain.low:.3f}, {gain.high:.3f}] in {timings[0].rounds} rounds"
+    if gain.low > max(heard.bar, 1.0) + timings[0].noise:
+        return "provisional", f"{words}: a first look, in which it was not compared in full", timings
     bar = (
         "faster than the original"
         if heard.bar <= 1

@@ -69,6 +69,10 @@ def test_what_is_not_better_than_the_best_is_provisional_and_never_faster() -> N
         "not enough above the best so far to beat 2.000×, so that it was not compared in full"
     )
     assert "in 2 rounds" in said.reason
+    # a first look beside others may well be ahead of them
+    first_look = verdict(msgspec.structs.replace(one, result=result, bar=0.0))
+    assert first_look.state == "provisional"
+    assert first_look.reason.endswith("a first look, in which it was not compared in full")
     # what it was compared on is all that is claimed
     sets = next(o.value for o in said.evidence if o.metric == "input sets compared")
     assert len(str(sets).split(", ")) <= 3

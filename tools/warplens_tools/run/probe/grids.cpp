@@ -89,7 +89,10 @@ Outcome Oracle::by_another_grid(const Case& c, const Launch& launch, const Outco
     }
     // as many more blocks, each with as much more: where there is no room for both nothing can be tried
     if (grown * grown > 1 + job_.roomy) return {};
-    const std::vector<Launch> guesses = guessed(c, launch);
+    std::vector<Launch> guesses = guessed(c, launch);
+    // the number that was changed may be another one than the grid follows
+    const Launch made = given(launch);
+    if (!std::equal(made.grid, made.grid + 3, launch.grid)) guesses.insert(guesses.begin(), launch);
     for (const Launch& other : guesses) {
         if (Outcome outcome = again(other); outcome.reason.empty()) return outcome;
     }

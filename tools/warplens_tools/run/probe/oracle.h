@@ -6,6 +6,7 @@
 
 #include <cuda.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <string>
@@ -39,6 +40,10 @@ struct Case {
     std::vector<std::vector<std::uint8_t>> standing;  // what lies where its results go; empty: nothing of its own
     bool referenced = false;         // what its sums come to in parts was asked
     int pairs = 0;                   // moves, up and down, that its bounds were learned from
+    // Whether a length is half of what it was, or less: a far smaller problem, which another version may well suit.
+    bool shrinks() const {
+        return std::any_of(arguments.numbers.begin(), arguments.numbers.end(), [](const auto& n) { return n.first > 0 && 2 * n.second <= n.first; });
+    }
 };
 
 // How one run compares.

@@ -288,7 +288,7 @@ class Visit {
             if (&c == &oracle_->cases()[0] || !c.standing.empty() || c.variant.kind == Variant::fewer || c.variant.kind == Variant::aliased) continue;
             if (!oracle_->means(c, launch) || oracle_->is_untold(c, launch)) continue;
             if (c.variant.ordinary()) like.push_back(&c);
-            if (!c.variant.uneven()) others.push_back(&c);
+            if (!c.variant.uneven() && !c.shrinks()) others.push_back(&c);
         }
         const auto& from = like.empty() ? others : like;
         return from.empty() ? nullptr : from[random_() % from.size()];
