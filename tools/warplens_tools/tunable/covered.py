@@ -115,6 +115,10 @@ def _names(tree: SourceTree, node: Node, own: frozenset[str] = frozenset()) -> s
 
 def _own_arrays(tree: SourceTree, body: Node) -> frozenset[str]:
     """A thread's own arrays: what they hold was set by the thread, not loaded."""
+    return tree.remembered(("own arrays", *body.byte_range), lambda: _declared_arrays(tree, body))
+
+
+def _declared_arrays(tree: SourceTree, body: Node) -> frozenset[str]:
     found = set[str]()
     for node in walk(body):
         name = node.child_by_field_name("declarator") if node.type == "array_declarator" else None
@@ -132,7 +136,9 @@ def _declaration_of(node: Node) -> Node | None:
 
 def _resting(tree: SourceTree, body: Node, names: frozenset[str]) -> frozenset[str]:
     """The names that rest on these."""
-    set_to = list(_set_to(tree, body, _own_arrays(tree, body)))
+    set_to = tree.remembered(
+        ("set to", *body.byte_range), lambda: tuple(_set_to(tree, body, _own_arrays(tree, body)))
+    )
     rests, grown = set(names), True
     while grown:
         more = {name for name, of in set_to if of & rests} - rests

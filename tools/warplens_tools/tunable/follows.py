@@ -157,6 +157,10 @@ def _allocation_fixed(before: File, after: File, blocks: frozenset[str]) -> str:
 
 def _allocations(file: File) -> Sequence[tuple[str, Node]]:
     """What is allocated on the device, with how much, in text order."""
+    return file.tree.remembered("device allocations", lambda: _allocated(file))
+
+
+def _allocated(file: File) -> Sequence[tuple[str, Node]]:
     found = []
     for node in walk(file.tree.root):
         function = node.child_by_field_name("function") if node.type == "call_expression" else None
