@@ -9,20 +9,23 @@ as well. As a script it uses only the standard library (`python -I -S guard.py`)
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import select
-import signal
 import sys
-from collections.abc import Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: What a shell answers for a command that is not there, and for one that cannot be run.
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 #: prctl(2).
 _CHILD_SUBREAPER = 36
-#: Signals that Python itself ignores, which a program must not inherit.
-_IGNORED_HERE = (signal.SIGPIPE, signal.SIGXFSZ)
+#: SIGINT and SIGKILL, by number: the module of their names takes long to import.
+_INTERRUPT, _KILL = 2, 9
+#: Signals that Python itself ignores, SIGPIPE and SIGXFSZ, which a program must not inherit.
+_IGNORED_HERE = (13, 25)
 
 
 def die_with_parent(command: Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
@@ -38,7 +41,8 @@ def main(parent: int, command: list[str]) -> None:
         _end_group()
         return
     # orphans below become this process's children, wherever they went
-    ctypes.CDLL(None).prctl(_CHILD_SUBREAPER, 1, 0, 0, 0)
+    libc = ctypes.CDLL(None)
+    libc.prctl(_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
         program = os.posix_spawnp(command[0], command, os.environ, setsigdef=_IGNORED_HERE)
     except FileNotFoundError:
@@ -55,8 +59,8 @@ def main(parent: int, command: list[str]) -> None:
     _kill_below()
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
-        if -code in (signal.SIGINT, *_IGNORED_HERE):
-            signal.signal(-code, signal.SIG_DFL)
+        if -code in (_INTERRUPT, *_IGNORED_HERE):
+            libc.signal(-code, None)
         os.kill(os.getpid(), -code)
     os._exit(code)
 
@@ -68,30 +72,39 @@ def _kill_below() -> None:
         return
     while found := _below(os.getpid()):
         for process in found:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(process, signal.SIGKILL)
+            try:  # noqa: SIM105 - contextlib, as signal, takes as long to import as all else here
+                os.kill(process, _KILL)
+            except (ProcessLookupError, PermissionError):
+                pass
         for process in found:
             # only those: an orphan that was adopted meanwhile still lives, and waits for the next round
-            with contextlib.suppress(ChildProcessError):
+            try:  # noqa: SIM105
                 os.waitpid(process, 0)
+            except ChildProcessError:
+                pass
 
 
 def _childless() -> bool:
     """Whether the kernel says that this process, of one thread, has no child; not where it does not list them. A child
     that ends meanwhile may hide another one from it."""
-    with contextlib.suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:  # noqa: PTH123
-        return not file.read().strip()
-    return False
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:  # noqa: PTH123
+            return not file.read().strip()
+    except OSError:
+        return False
 
 
 def _below(root: int) -> list[int]:
     """The descendants of a process, from the fourth field of /proc/PID/stat."""
     children: dict[int, list[int]] = {}
     for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208
-        with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
-            # the second field is a name in parentheses that may hold anything
-            parent = int(file.read().rpartition(b")")[2].split()[1])
-            children.setdefault(parent, []).append(int(name))
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+                # the second field is a name in parentheses that may hold anything
+                parent = int(file.read().rpartition(b")")[2].split()[1])
+        except OSError:
+            continue
+        children.setdefault(parent, []).append(int(name))
     found, waiting = [], [root]
     while waiting:
         below = children.get(waiting.pop(), [])
@@ -102,7 +115,7 @@ def _below(root: int) -> list[int]:
 
 def _end_group() -> None:
     _kill_below()
-    os.killpg(os.getpgid(0), signal.SIGKILL)
+    os.killpg(os.getpgid(0), _KILL)
 
 
 def _leave(message: str, status: int) -> None:

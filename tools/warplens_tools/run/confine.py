@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -108,15 +107,16 @@ def confined(command: Sequence[str | Path], confinement: Confinement) -> tuple[s
         "RLIMIT_NPROC": limits.processes,
         "RLIMIT_CORE": 0,
     }
-    specification = {
-        "read": None if confinement.read is None else [*_SYSTEM, *own, *confinement.read],
-        "write": [*confinement.write, *(_devices() if program else ())],
-        "limits": {name: most for name, most in bounds.items() if most is not None},
-        "program": program,
-        "output": confinement.write[0],
-    }
+    read = () if confinement.read is None else (*_SYSTEM, *own, *confinement.read)
+    options = [
+        *(("write", path) for path in (*confinement.write, *(_devices() if program else ()))),
+        *(("limit", f"{name}={most}") for name, most in bounds.items() if most is not None),
+        *([("program", "")] if program else []),
+        *(("read", path) for path in read),
+    ]
     script = str(Path(sandbox.__file__).absolute())
-    return (sys.executable, "-I", "-S", script, json.dumps(specification), *map(str, command))
+    words = (word for option in options for word in option)
+    return (sys.executable, "-I", "-S", script, *words, "--", *map(str, command))
 
 
 def _devices() -> list[str]:

@@ -36,9 +36,8 @@ class Fence:
     """Holds a process to one folder: no network, no other files but PyTorch's, the compilers' and what is named."""
 
     def __init__(self, said: dict[str, Any]) -> None:
-        """`said`: the sandbox's command up to its specification, the folder, and where extensions are built."""
-        *self._command, specification = said["command"]
-        self._specification = json.loads(specification)
+        """`said`: the sandbox's command with the end of its options, the folder, and where extensions are built."""
+        *self._command, self._end = said["command"]
         self.folder, self._builds = said["folder"], said["builds"]
 
     def around(self, command: list[str]) -> list[str]:
@@ -52,8 +51,8 @@ class Fence:
         ]
         libraries = [p for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p]
         tools = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
-        read = [*self._specification["read"], *python, *libraries, *tools]
-        return [*self._command, json.dumps(self._specification | {"read": read}), *command]
+        read = [word for place in (*python, *libraries, *tools) for word in ("read", place)]
+        return [*self._command, *read, self._end, *command]
 
     def environment(self) -> dict[str, str]:
         """Little of this process's, and every cache in the folder."""
