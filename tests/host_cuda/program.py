@@ -22,6 +22,8 @@ from warplens_tools.toolchain.compile import WITHOUT_SPECIAL_FUNCTIONS
 _HERE = Path(__file__).parent
 _INCLUDE = _HERE / "include"
 _RUNTIME = _HERE / "runtime.cpp"
+#: Where `device.h` is: device memory with values, for the programs that name it; nvcc compiles it too.
+DEVICE = _HERE / "device"
 #: Alignment and bounds are what a card traps on, or, worse, does not. C++17's special functions, which <cmath> brings
 #: along, would be instantiated for every program anew.
 _OPTIONS = (
@@ -34,6 +36,7 @@ _OPTIONS = (
     "-fsanitize=alignment,bounds",
     "-fno-sanitize-recover=all",
 )
+_FOLDERS = (f"-I{_INCLUDE}", f"-I{DEVICE}")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)")
 
 
@@ -114,13 +117,17 @@ def _built(text: str) -> Path:
     # most of a build would be the headers and the runtime: each is compiled once
     compiler = _compiler()
     rests_on = digest_of(_environment(compiler), text)
-    headers, runtime = _headers(compiler), _runtime(compiler)
+    device = "#include <device.h>" in text
+    headers = _headers(compiler, DEVICE / "device.h" if device else _INCLUDE / "cuda_runtime.h")
+    objects = [
+        _object(compiler, source) for source in (_RUNTIME, *([DEVICE / "device.cpp"] if device else []))
+    ]
 
     def make(out: Path) -> None:
         source = out.with_suffix(".cpp")
         source.write_text(f"#line 1\n{as_host_code(text)}")
-        given = [*_OPTIONS, *_linker(), "-include", str(headers.with_suffix("")), f"-I{_INCLUDE}"]
-        _compile([compiler, *given, str(source), str(runtime), "-o", str(out)], shown=text)
+        given = [*_OPTIONS, *_linker(), "-include", str(headers.with_suffix("")), *_FOLDERS]
+        _compile([compiler, *given, str(source), *map(str, objects), "-o", str(out)], shown=text)
 
     return kept("host", rests_on, make)
 
@@ -142,20 +149,20 @@ def _linker() -> list[str]:
 @functools.cache
 def _environment(compiler: str) -> str:
     """What every program rests on: compiler, options, headers, runtime."""
-    return digest_of(version_of(compiler), " ".join(_OPTIONS), _INCLUDE, _RUNTIME)
+    return digest_of(version_of(compiler), " ".join(_OPTIONS), _INCLUDE, _RUNTIME, DEVICE)
 
 
 @functools.cache
-def _headers(compiler: str) -> Path:
+def _headers(compiler: str, header: Path) -> Path:
     """Precompiled, under the name that `-include` looks for: that of a header, and `.gch`."""
-    command = [compiler, *_OPTIONS, "-x", "c++-header", str(_INCLUDE / "cuda_runtime.h"), "-o"]
-    return kept("cuda_runtime.h.gch", _environment(compiler), lambda out: _compile([*command, str(out)]))
+    command = [compiler, *_OPTIONS, *_FOLDERS, "-x", "c++-header", str(header), "-o"]
+    return kept(f"{header.name}.gch", _environment(compiler), lambda out: _compile([*command, str(out)]))
 
 
 @functools.cache
-def _runtime(compiler: str) -> Path:
-    command = [compiler, *_OPTIONS, f"-I{_INCLUDE}", "-c", str(_RUNTIME), "-o"]
-    return kept("runtime.o", _environment(compiler), lambda out: _compile([*command, str(out)]))
+def _object(compiler: str, source: Path) -> Path:
+    command = [compiler, *_OPTIONS, *_FOLDERS, "-c", str(source), "-o"]
+    return kept(f"{source.stem}.o", _environment(compiler), lambda out: _compile([*command, str(out)]))
 
 
 def _compile(command: list[str], *, shown: str = "") -> None:

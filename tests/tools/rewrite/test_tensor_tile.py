@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.host_cuda.program import DEVICE
+from tests.standard import STANDARD
 from tests.tools.rewrite.on_host import holds, program, rewritten
 
 SIZES = "  int M = atoi(argv[1]), N = atoi(argv[2]), K = atoi(argv[3]);\n"
@@ -143,7 +145,8 @@ def test_products_stay_what_they_are(name: str) -> None:
 def test_nvcc_takes_them(name: str, tmp_path: Path) -> None:
     file = tmp_path / "k.cu"
     file.write_text(rewritten("tensor-tile", program(*PROGRAMS[name]))[1])
-    command = ["nvcc", "-arch=sm_90", "-cubin", "-o", str(tmp_path / "k.cubin"), str(file)]
+    options = [*STANDARD, f"-I{DEVICE}", "-arch=sm_90", "-cubin"]
+    command = ["nvcc", *options, "-o", str(tmp_path / "k.cubin"), str(file)]
     subprocess.run(command, check=True, capture_output=True)
 
 
