@@ -17,10 +17,11 @@ from pathlib import Path
 import pytest
 from tests.torch_tasks.cheats import CHEATS, Cheat, cheating
 
+from warplens.measure.torch_task import task
 from warplens.measure.torch_task.scan import libraries, suspicions
 from warplens.measure.torch_task.task import TorchTask, TorchVerdict, card_of, examine
 from warplens_tools.errors import InputError, MissingToolError
-from warplens_tools.run.confine import abilities
+from warplens_tools.run.confine import Confinement, abilities, confined
 
 HERE = Path(__file__).parents[2] / "torch_tasks"
 SOUND = [
@@ -311,3 +312,19 @@ def test_of_few_rounds_the_interval_is_all_of_them(python: str) -> None:
     code = f"import json, examiner; print(json.dumps([{of} for n in (5, 6, 9, 15)]))"
     run = subprocess.run([python, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
     assert json.loads(run.stdout) == [[2.0, 0.0, 4.0], [2.5, 0.0, 5.0], [4.0, 1.0, 7.0], [7.0, 3.0, 11.0]]
+
+
+@pytest.mark.skipif(not abilities().files, reason="this kernel has no Landlock")
+def test_the_fence_opens_the_python_that_runs_and_nothing_else(tmp_path: Path) -> None:
+    own, secret = tmp_path / "own", tmp_path / "secret"
+    own.mkdir()
+    secret.write_text("swordfish")
+    command = confined((), Confinement((str(own),), (), program=True))
+    said = json.dumps({"command": command, "folder": str(own), "builds": str(own)})
+    around = "import json, remote, sys\nprint(json.dumps(remote.Fence(json.loads(sys.argv[1])).around(sys.argv[2:])))"
+    tried = f"import site\ntry:\n    open({str(secret)!r})\nexcept PermissionError:\n    print('refused')"
+    environment = {**os.environ, "PYTHONPATH": str(Path(task.__file__).parent)}
+    words = [sys.executable, "-c", around, said, sys.executable, "-c", tried]
+    made = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    subprocess.run(json.loads(made.stdout), capture_output=True, check=True, cwd=own)
+    assert (own / "stdout").read_text() == "refused\n"
