@@ -18,8 +18,9 @@ from warplens_tools.process.run import run
 from warplens_tools.run import sandbox
 
 #: Where every system keeps programs, libraries and their settings; of /etc only what names libraries and tools.
+_FOLDERS = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix/store", "/gnu/store")
 _SYSTEM = (
-    *("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix/store", "/gnu/store"),
+    *_FOLDERS,
     *("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload"),
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system/cpu", "/etc/localtime"),
 )
@@ -130,7 +131,10 @@ def _devices() -> list[str]:
 
 
 def readable(tools: Iterable[str | Path], files: Iterable[str | Path]) -> tuple[str, ...]:
-    """What a compilation reads: its tools' installations and the files its baseline was built from."""
+    """What a compilation reads beside the system: its tools' installations and the files its baseline was built from.
+
+    Hundreds are headers of the system, each of which would cost every build that is held to them a call.
+    """
     found: dict[str, None] = {}
     for tool in tools:
         # `bin/nvcc` belongs to the folder above `bin`, as do its headers and the compilers it calls
@@ -139,7 +143,7 @@ def readable(tools: Iterable[str | Path], files: Iterable[str | Path]) -> tuple[
     for file in files:
         found |= {str(Path(file).absolute()): None, str(Path(file).resolve()): None}
     found.pop("/", None)
-    return tuple(found)
+    return tuple(path for path in found if not path.startswith(tuple(f"{of}/" for of in _FOLDERS)))
 
 
 @functools.cache
