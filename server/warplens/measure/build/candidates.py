@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from warplens.measure.build.allowed import HOST_EDITS, why_outside
+from warplens.measure.build.assumed import assumes_more
 from warplens.measure.build.both_sides import both_sides
 from warplens.measure.build.by_ptx import why_not_by_ptx
 from warplens.measure.build.fence import Fence
@@ -306,6 +307,8 @@ class Builder:
         if why := why_not_by_ptx(baseline, unit, judged, wide=self._means_wide, lower=lower):
             return why
         path = self.workload.source
+        if why := assumes_more(baseline.evidence, unit.evidence, path):
+            return why
         files = [File(side, parse(side, path)) for side in (self.text, text)]
         if why := why_not_followed(*files):
             return f"{why}: it holds for this run's lengths alone"
