@@ -19,6 +19,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.tunable.covered import Walked
+from warplens_tools.tunable.grid_rest import why_rest_left
 from warplens_tools.tunable.grid_rule import most_threads
 from warplens_tools.tunable.run_lengths import lengths_of
 from warplens_tools.tunable.source import File, Site
@@ -74,7 +75,7 @@ def _why_not(before: File, after: File) -> str:
                 return why
     # what is kept for each block goes with the grid
     blocks = frozenset[str]().union(*(old.grid - new.grid for old, new in pairs))
-    return _allocation_fixed(before, after, blocks)
+    return _allocation_fixed(before, after, blocks) or why_rest_left(before, after)
 
 
 def _pairs(before: File, after: File, *, named: bool = False) -> list[tuple[_Launch, _Launch]]:

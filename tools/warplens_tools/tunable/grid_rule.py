@@ -37,7 +37,7 @@ _MOST = 24
 def grid_rule(file: File, kernel: str) -> GridRule | None:
     """The rule of a kernel's launches; None where they differ, or follow from what the kernel is not given."""
     found = file.model.kernel(kernel)
-    rules = {_of_site(file, site) for site in file.launches_of(found)} if found is not None else set()
+    rules = {rule_of(file, site) for site in file.launches_of(found)} if found is not None else set()
     return rules.pop() if len(rules) == 1 else None
 
 
@@ -86,7 +86,8 @@ def _most_of(operator: str, left: int | None, right: int | None) -> int | None:
             return left if operator in ("-", "/", "up") else None
 
 
-def _of_site(file: File, site: Site) -> GridRule | None:
+def rule_of(file: File, site: Site) -> GridRule | None:
+    """The rule of one launch; None where it follows from what the kernel is not given."""
     if site.grid is None or not 1 <= len(site.grid) <= 3:
         return None
     reader = _Reader(file, _passed(file, site), _written(file, site))

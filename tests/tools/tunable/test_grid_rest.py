@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grids that leave a rest of what the original's, rounded up, do."""
+
+from __future__ import annotations
+
+import pytest
+
+from warplens_tools.cuda.parse import parse
+from warplens_tools.text import SourceText
+from warplens_tools.tunable.follows import why_not_followed
+from warplens_tools.tunable.grid_rest import why_rest_left
+from warplens_tools.tunable.source import File
+
+PROGRAM = """
+#include <cstdlib>
+inline int up(int a, int b) { return (a + b - 1) / b; }
+__global__ void rows(const float* in, float* out, int rows, int columns) {
+    const int row = blockIdx.x * 8 + threadIdx.x / 32;
+    if (row >= rows) return;
+    float sum = 0;
+    for (int c = threadIdx.x % 32; c < columns; c += 32) sum += in[row * columns + c];
+    atomicAdd(&out[row], sum);
+}
+void launch(const float* in, float* out, int rows_given, int columns) {
+    const int blocks = (rows_given + 7) / 8;
+    rows<<<blocks, 256>>>(in, out, rows_given, columns);
+}
+int main(int argc, char** argv) {
+    float *in = nullptr, *out = nullptr;
+    launch(in, out, atoi(argv[1]), atoi(argv[2]));
+}
+"""
+BLOCKS = "(rows_given + 7) / 8"
+GUARDED = ("    if (row >= rows) return;\n", "")
+LOOPED = [
+    ("    const int row = blockIdx.x * 8 + threadIdx.x / 32;\n    if (row >= rows) return;\n", ""),
+    (
+        "    float sum = 0;",
+        "for (int row = blockIdx.x * 8 + threadIdx.x / 32; row < rows; row += gridDim.x * 8) {\n float sum = 0;",
+    ),
+    ("sum);\n}", "sum);\n}\n}"),
+]  # fmt: skip
+
+
+def _file(*edits: tuple[str, str]) -> File:
+    text = PROGRAM
+    for old, new in edits:
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    source = SourceText(text)
+    return File(source, parse(source, "k.cu"))
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    ["rows_given / 8", "rows_given >> 3", "rows_given / 4", "max(1, rows_given / 8)", "(rows_given + 3) / 8"],
+)
+def test_a_grid_that_rounds_down_leaves_a_rest(blocks: str) -> None:
+    before, after = _file(), _file((BLOCKS, blocks), GUARDED)
+    assert "leaves a rest of rows" in why_rest_left(before, after) == why_not_followed(before, after)
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    ["up(rows_given, 8)", "(rows_given + 3) / 4", "rows_given", "(rows_given - 1) / 8 + 1", "rows_given / 8 + 1"],
+)  # fmt: skip
+def test_one_that_does_all_leaves_none(blocks: str) -> None:
+    assert why_rest_left(_file(), _file((BLOCKS, blocks))) == ""
+
+
+def test_a_loop_does_the_rest_and_what_the_program_leaves_is_its_own() -> None:
+    assert why_rest_left(_file(), _file((BLOCKS, "rows_given / 8"), *LOOPED)) == ""
+    down = _file((BLOCKS, "rows_given / 8"))
+    assert why_rest_left(down, _file((BLOCKS, "rows_given / 4"))) == ""
+    assert why_rest_left(down, down) == ""
