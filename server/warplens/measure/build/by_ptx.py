@@ -8,6 +8,7 @@ from itertools import chain
 
 from warplens.measure.build.unit import Unit
 from warplens_tools.toolchain.ptx_between import unseen
+from warplens_tools.toolchain.ptx_directed import undirected
 from warplens_tools.toolchain.ptx_drawn import undrawn
 from warplens_tools.toolchain.ptx_ends import gives_up, holds_less
 from warplens_tools.toolchain.ptx_exact import less_exact
@@ -53,6 +54,8 @@ def _whatever_is_allowed(baseline: Unit, unit: Unit, wide: bool) -> Iterator[str
         yield f"{why}: other data may need more"
     if why := less_whole(baseline.whole, unit.whole):
         yield f"{why}: larger numbers than this program's would show it"
+    if why := undirected(baseline.directed, unit.directed):
+        yield f"{why}: what they bound may lie outside by less than a comparison can tell"
 
 
 def _as_precise(baseline: Unit, unit: Unit, judged: str) -> Iterator[str]:

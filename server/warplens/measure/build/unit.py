@@ -18,6 +18,7 @@ from warplens_tools.lazily import cached_property
 from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.ptx_asm import escapes
 from warplens_tools.toolchain.ptx_between import Between, between_in
+from warplens_tools.toolchain.ptx_directed import Directed, directed_in
 from warplens_tools.toolchain.ptx_drawn import drawn_in
 from warplens_tools.toolchain.ptx_ends import Ends, ends_in
 from warplens_tools.toolchain.ptx_exact import Exact, exact_in
@@ -109,6 +110,11 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def whole(self) -> dict[str, Whole]:
         """How its kernels work out whole parts and quotients, kept as the widths are."""
         return whole_in(self.ptx)
+
+    @cached_property
+    def directed(self) -> dict[str, Directed]:
+        """What its kernels round up and down, kept as the widths are."""
+        return directed_in(self.ptx)
 
 
 def why_more(unit: Unit, baseline: Unit, source: str, toolchain: Toolchain) -> str:
