@@ -99,6 +99,44 @@ def test_what_is_moved_renamed_or_dead_says_nothing(name: str) -> None:
     assert why(HONEST[name]) == why([]) == ""
 
 
+LIMITED = """
+constexpr int kCodes = 32;
+__global__ void copied(const unsigned char* from, const int* lengths, unsigned char* to, int n, int m) {
+    const int length = lengths[blockIdx.x], lane = threadIdx.x % 32;
+    for (int k = lane; k < n; k += 32) {
+        to[k] = from[k % length];
+        to[k + n] = from[(from[k] & (kCodes - 1)) + 1];
+        to[k + m] = max(0, min(from[k] * 2, m));
+        if (k < length) to[k + 2 * n] = from[min(k, length)];
+        const int other = from[k] > m ? m : from[k];
+        to[k + lane % 16] = other & 0xff;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        ([("k % length", "k")], "limits `k % length`"),
+        ([("(from[k] & (kCodes - 1))", "from[k]")], "limits `from [ k ] & ( kCodes - 1 )`"),
+        ([("min(from[k] * 2, m)", "from[k] * 2")], "limits `min ( from [ k ] * 2 , m )`"),
+        ([("from[k] > m ? m : from[k]", "from[k]")], "limits `from [ k ] > m ? m : from [ k ]`"),
+        # what another expression asks already, or now, what a type holds, and what a lane is
+        ([("from[min(k, length)]", "from[k]")], ""),
+        ([("k % length", "k"), ("{\n        to[k] =", "{\n        if (k < length) to[k] =")], ""),
+        ([("k % length", "k"), ("k < n;", "k < n && k < length;")], ""),
+        ([("other & 0xff", "other")], ""),
+        ([("lane % 16", "lane")], ""),
+        ([("to[k] = from[k % length];", "to[k] = from[k % length]; if (k < length) to[k] = from[k];")], ""),
+    ],
+)  # fmt: skip
+def test_limits_of_expressions_that_stay_are_told(edits: list[tuple[str, str]], said: str) -> None:
+    texts = (LIMITED, edited(LIMITED, edits))
+    found = why_left_out(*(read(SourceText(text), "/a/copied.cu") for text in texts))
+    assert said in found and bool(said) == bool(found)
+
+
 def test_a_vector_is_used_where_its_members_are() -> None:
     text = "__global__ void turned(float2* a, float far) { float2 v = a[0]; v = scaled(v, far); a[1].x = v.x + v.y; }"
     texts = (text, text.replace(" v = scaled(v, far);", ""))

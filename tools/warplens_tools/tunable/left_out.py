@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an edit leaves out of device code, or takes for granted, though nothing says that it is without effect: an
 assignment to a variable that the edit uses and sets to nothing else, an expression of run-time values that became a
-constant.
+constant, a limit of an expression that stays (`left_limits.py`).
 
 On the run's own inputs both may be as they were. What is moved, renamed or set otherwise is none of them; nor is what
 only block and grid are asked for, which have rules of their own, or a variable that was set and not used again.
@@ -19,6 +19,7 @@ from warplens_tools.cuda.syntax.callees import own_name
 from warplens_tools.cuda.syntax.functions import Function, functions_of
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.lazily import cached_property
+from warplens_tools.tunable.left_limits import Side, left_limits
 from warplens_tools.tunable.source import File
 
 _NUMBER = re.compile(r"(?:0[xX][\da-fA-F']+|\d[\d']*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?[uUlLfF]*\Z")
@@ -56,6 +57,9 @@ def _why(old: _Code, new: _Code) -> str:
         return f"the edit leaves out what the kernel sets `{target}` to"
     for was, now in _replaced(old, new):
         return f"the edit has `{now}` for `{was}`"
+    sides = (Side(code.tree, code.words, code.statements) for code in (old, new))
+    for limited in left_limits(*sides, old.run_time):
+        return f"the edit leaves out what limits `{limited}`"
     return ""
 
 
