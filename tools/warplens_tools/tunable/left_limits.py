@@ -86,9 +86,9 @@ def _limits(tree: SourceTree, statement: Node) -> Iterator[_Limit]:
                 test, *sides = (
                     node.child_by_field_name(part) for part in ("condition", "consequence", "alternative")
                 )
-                for one, other in (sides, sides[::-1]):
-                    if test is not None and one is not None and other is not None:
-                        yield _Limit(node, one, (test, other))
+                for kept, other in (sides, sides[::-1]):
+                    if test is not None and kept is not None and other is not None:
+                        yield _Limit(node, kept, (test, other))
 
 
 def _may_bite(tree: SourceTree, limit: _Limit, run_time: frozenset[str]) -> bool:

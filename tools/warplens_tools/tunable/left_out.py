@@ -55,10 +55,10 @@ def _why(old: _Code, new: _Code) -> str:
         return ""
     for target in _deleted(old, new):
         return f"the edit leaves out what the kernel sets `{target}` to"
-    for was, now in _replaced(old, new):
-        return f"the edit has `{now}` for `{was}`"
-    sides = (Side(code.tree, code.words, code.statements) for code in (old, new))
-    for limited in left_limits(*sides, old.run_time):
+    for run_time, constant in _replaced(old, new):
+        return f"the edit has `{constant}` for `{run_time}`"
+    was, now = (Side(code.tree, code.words, code.statements) for code in (old, new))
+    for limited in left_limits(was, now, old.run_time):
         return f"the edit leaves out what limits `{limited}`"
     return ""
 

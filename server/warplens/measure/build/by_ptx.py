@@ -14,6 +14,8 @@ from warplens_tools.toolchain.ptx_ends import gives_up, holds_less
 from warplens_tools.toolchain.ptx_exact import less_exact
 from warplens_tools.toolchain.ptx_lanes import narrower_lanes
 from warplens_tools.toolchain.ptx_order import unordered
+from warplens_tools.toolchain.ptx_packed import packs_more
+from warplens_tools.toolchain.ptx_quotients import by_reciprocals
 from warplens_tools.toolchain.ptx_rounds import rounds_unseen
 from warplens_tools.toolchain.ptx_short import shortened
 from warplens_tools.toolchain.ptx_sums import coarser
@@ -36,12 +38,30 @@ def why_not_by_ptx(baseline: Unit, unit: Unit, judged: str, *, wide: bool, lower
 
 def _whatever_is_allowed(baseline: Unit, unit: Unit, wide: bool) -> Iterator[str]:
     """What no allowance of a lower precision makes right."""
+    yield from _by_numbers(baseline, unit, wide)
+    yield from _by_order(baseline, unit)
+    if why := undirected(baseline.directed, unit.directed):
+        yield f"{why}: what they bound may lie outside by less than a comparison can tell"
+
+
+def _by_numbers(baseline: Unit, unit: Unit, wide: bool) -> Iterator[str]:
+    """What larger whole numbers show."""
     if why := narrowed(baseline.widths, unit.widths) if wide else "":
         yield f"{why}: larger arrays or numbers than this program's may overflow it"
     if why := narrower_lanes(baseline.lanes, unit.lanes):
         yield f"{why}: larger numbers than this program's may overflow it"
     if why := shortened(baseline.short, unit.short):
         yield f"{why}: larger numbers than this program's may not fit"
+    if why := packs_more(baseline.packed, unit.packed):
+        yield f"{why}: larger numbers than this program's may not fit"
+    if why := by_reciprocals(baseline.reciprocals, unit.reciprocals):
+        yield f"{why}: larger numbers than this program's would show it"
+    if why := less_whole(baseline.whole, unit.whole):
+        yield f"{why}: larger numbers than this program's would show it"
+
+
+def _by_order(baseline: Unit, unit: Unit) -> Iterator[str]:
+    """What a run shows by chance, or other data by taking longer."""
     if why := unseen(baseline.between, unit.between):
         yield why
     if why := undrawn(baseline.drawn, baseline.ends, unit.drawn, unit.ends):
@@ -52,10 +72,6 @@ def _whatever_is_allowed(baseline: Unit, unit: Unit, wide: bool) -> Iterator[str
         yield f"{why}: other data may need more of them"
     if why := holds_less(baseline.ends, unit.ends):
         yield f"{why}: other data may need more"
-    if why := less_whole(baseline.whole, unit.whole):
-        yield f"{why}: larger numbers than this program's would show it"
-    if why := undirected(baseline.directed, unit.directed):
-        yield f"{why}: what they bound may lie outside by less than a comparison can tell"
 
 
 def _as_precise(baseline: Unit, unit: Unit, judged: str) -> Iterator[str]:

@@ -24,6 +24,8 @@ from warplens_tools.toolchain.ptx_ends import Ends, ends_in
 from warplens_tools.toolchain.ptx_exact import Exact, exact_in
 from warplens_tools.toolchain.ptx_lanes import Lanes, lanes_in
 from warplens_tools.toolchain.ptx_order import Order, order_in
+from warplens_tools.toolchain.ptx_packed import Packed, packed_in
+from warplens_tools.toolchain.ptx_quotients import reciprocals_in
 from warplens_tools.toolchain.ptx_rounds import Rounds, rounds_in
 from warplens_tools.toolchain.ptx_short import Short, short_in
 from warplens_tools.toolchain.ptx_state import reads_new_state
@@ -115,6 +117,16 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def directed(self) -> dict[str, Directed]:
         """What its kernels round up and down, kept as the widths are."""
         return directed_in(self.ptx)
+
+    @cached_property
+    def packed(self) -> dict[str, Packed]:
+        """Where its kernels join numbers to words, kept as the widths are."""
+        return packed_in(self.ptx)
+
+    @cached_property
+    def reciprocals(self) -> frozenset[str]:
+        """The kernels that divide by reciprocals of few bits, kept as the widths are."""
+        return reciprocals_in(self.ptx)
 
 
 def why_more(unit: Unit, baseline: Unit, source: str, toolchain: Toolchain) -> str:

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quotients by a reciprocal of few bits are told, by what nvcc makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warplens_tools.process.run import run
+from warplens_tools.toolchain.locate import resolve_toolchain
+from warplens_tools.toolchain.ptx_quotients import by_reciprocals, reciprocals_in
+
+pytestmark = pytest.mark.compiler
+
+KERNEL = """
+__global__ void rows(const float* in, float* out, int n, unsigned width) {
+    BEFORE
+    for (unsigned i = threadIdx.x; i < n; i += blockDim.x) {
+        const unsigned row = QUOTIENT;
+        out[i] = in[row] + in[i - row * width];
+    }
+}
+"""
+MADE = {
+    "divided": ("", "i / width"),
+    "by a constant": ("", "i / 7u"),
+    "a part of a constant": ("const unsigned tile = 4096u / width;", "i / width + (i >> 4) % tile"),
+    "by 20 bits": ("const unsigned share = (1u << 20) / width + 1u;", "i * share >> 20"),
+    "by 16 bits where it may": (
+        "const unsigned share = width < 65536u ? 65536u / width + 1u : 0u;",
+        "i * share >> 16",
+    ),
+    "by 32 bits in 64": (
+        "const unsigned long long share = (1ull << 32) / width + 1;",
+        "(unsigned)(i * share >> 32)",
+    ),
+    "by 64 bits": ("const unsigned long long share = ~0ull / width + 1;", "(unsigned)__umul64hi(share, i)"),
+}
+TOLD = frozenset({"by 20 bits", "by 16 bits where it may", "by 32 bits in 64"})
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[str]]:
+    nvcc = resolve_toolchain().find("nvcc")
+    if nvcc is None:
+        pytest.skip("no nvcc")
+    folder: Path = tmp_path_factory.mktemp("quotients")
+    source, made = folder / "k.cu", folder / "k.ptx"
+    found = {}
+    for name, (before, quotient) in MADE.items():
+        source.write_text(KERNEL.replace("BEFORE", before).replace("QUOTIENT", quotient))
+        run([str(nvcc.path), "-arch=sm_90", "-ptx", str(source), "-o", str(made)], timeout=120)
+        found[name] = reciprocals_in(made.read_text())
+    return found
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_quotients_by_few_bits_are_told(compiled: dict[str, frozenset[str]], name: str) -> None:
+    said = by_reciprocals(compiled["divided"], compiled[name])
+    assert ("a reciprocal of few bits" in said) == (name in TOLD) == bool(said)
+    assert by_reciprocals(compiled[name], compiled[name]) == ""

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several numbers in one word, by PTX: a score and its place, sums of two rows, a distance and a node's number.
+
+Each has fewer bits than it had by itself, and a run's own numbers may all fit. Told are words of two run-time numbers,
+one of them loaded, of which one is shifted over the other or cut off for it, that are chosen from, exchanged between
+lanes or added up, and taken apart again. Where each part is as wide as its number, nothing is lost: a key of 64 bits
+has two numbers of 32.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from warplens_tools.lazily import cached_property
+from warplens_tools.toolchain.ptx_bits import Bits
+from warplens_tools.toolchain.ptx_flow import Flow, Step, kernels_of
+from warplens_tools.toolchain.symbols import unit_free_name
+
+#: Parts of fewer bits are letters and flags, as a rule.
+_LEAST = 6
+_WIDE = 32
+_JOINS = re.compile(r"(?:or\.b|xor\.b|add\.[su])(32|64)\Z")
+#: What hands a word on as it is, or with another one's in its place; and what tells that words are chosen or exchanged.
+_HANDS_ON = re.compile(r"(?:mov|cvt|selp|min|max|shfl|redux|not|add|sub|xor|or)\b")
+#: What `prmt` makes a word of the lower halves of two by, and which of them goes above which.
+_HALVES = {0x5410: (1, 0), 0x1054: (0, 1)}
+#: What takes a word's lower half.
+_HALF = re.compile(r"cvt\.[us](?:16|32|64)\.[us]16\Z|cvt\.[us]16\.[us](?:32|64)\Z")
+#: What keeps a word in shared memory, for other threads.
+_KEPT = re.compile(r"\b(?:st|atom|red)(?:\.\w+)*\.shared(?:\.\w+)*\s+([^;]*);")
+_REGISTER = re.compile(r"%(?:rd|r)\d+")
+_HELD = ("ld.shared", "ld.local", "shfl.")
+_CHOOSES = re.compile(r"(?:selp|min|max|shfl|redux)\b")
+
+
+class Packed(msgspec.Struct, frozen=True):
+    """Of one kernel: at which bits it joins numbers that do not fit to words that it takes apart there again."""
+
+    at: frozenset[int] = frozenset()
+
+
+def packed_in(ptx: str) -> dict[str, Packed]:
+    """Of each kernel of a unit, by the name that it has whatever the unit."""
+    return {
+        unit_free_name(mangled): Packed(frozenset(_Words(flow).joints())) for mangled, flow in kernels_of(ptx)
+    }
+
+
+def packs_more(baseline: Mapping[str, Packed], candidate: Mapping[str, Packed]) -> str:
+    """Why numbers of a candidate may not fit into their parts of a word; "" if nothing is known to say so."""
+    for name, new in candidate.items():
+        for at in sorted(new.at - baseline.get(name, Packed()).at):
+            return f"the edit keeps two numbers in one word, {at} bits for the lower one, the kernel each in its own"
+    return ""
+
+
+class _Words:
+    """What one kernel joins, and takes apart."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow, self._bits = flow, Bits(flow)
+        self._uses: dict[str, list[tuple[str, Step]]] = {}
+        for register, steps in flow.steps.items():
+            for step in steps:
+                for source in dict.fromkeys(step.sources):
+                    self._uses.setdefault(source, []).append((register, step))
+
+    def joints(self) -> Iterator[int]:
+        """The bits at which words are joined."""
+        for register, steps in self._flow.steps.items():
+            for step in steps:
+                for at in self._joined(register, step):
+                    if self._is_taken_apart(register, at):
+                        yield at
+
+    def _joined(self, word: str, step: Step) -> Iterator[int]:
+        """The bit that one number begins at above another one, where one of both may be too large."""
+        for high, low, at, whole in self._joints_of(step):
+            if not high.startswith("%") or not low.startswith("%") or not at >= _LEAST:
+                continue
+            if self._bits.zeros(low) >= at or not self._are_two(high, low):
+                continue
+            # a sum that goes round holds its own parts, too
+            if not self._fits(low, at) or not whole or self._adds_up(word):
+                yield at
+
+    def _joints_of(self, step: Step) -> Iterator[tuple[str, str, int, bool]]:
+        """What an instruction lays above what, at which bit, and whether all of the upper one is kept."""
+        sources = step.sources
+        if (joins := _JOINS.match(step.name)) is not None and len(sources) == 2:
+            for high, low in (sources, sources[::-1]):
+                if (at := self._bits.zeros(high)) < int(joins[1]):
+                    yield high, low, at, self._is_whole(high)
+        elif step.name.startswith("bfi.b") and len(sources) == 4:
+            begin, many = (self._bits.constant(one) for one in sources[2:])
+            if begin is not None and many is not None:
+                yield sources[0], sources[1], begin, self._bits.many(sources[0]) <= many
+        elif step.name == "prmt.b32" and len(sources) == 3:
+            order = _HALVES.get(self._bits.constant(sources[2]) or 0)
+            if order is not None:
+                high, low = (sources[one] for one in order)
+                yield high, low, 16, self._bits.many(high) <= 16
+
+    def _are_two(self, high: str, low: str) -> bool:
+        """Whether two numbers of the run's meet, of which one is loaded; a word that is turned is one."""
+        ones = [
+            {one, *(s for step in self._flow.steps.get(one, ()) for s in step.sources if s.startswith("%"))}
+            for one in (high, low)
+        ]
+        if ones[0] & ones[1]:
+            return False
+        behind = [self._flow.closure({one}) for one in (high, low)]
+        return all(map(self._is_run_time, behind)) and any(map(self._is_loaded, behind))
+
+    def _is_run_time(self, registers: set[str]) -> bool:
+        """Whether a number rests on memory, on a parameter or a thread's place, or is counted."""
+        flow = self._flow
+        return self._is_loaded(registers) or any(
+            flow.leaves.get(register) or register in flow.counters for register in registers
+        )
+
+    def _is_loaded(self, registers: set[str]) -> bool:
+        """Whether one rests on memory, or on a float."""
+        return any(
+            step.place or step.name.startswith(_HELD) or any(s.startswith("%f") for s in step.sources)
+            for register in registers
+            for step in self._flow.steps.get(register, ())
+        )
+
+    def _fits(self, low: str, at: int) -> bool:
+        """Whether a number has no more bits, and was not cut to them."""
+        cut = any(
+            step.name.startswith("and.b")
+            and any(self._bits.many(s) > self._bits.many(low) for s in step.sources if s.startswith("%"))
+            for step in self._flow.steps.get(low, ())
+        )
+        # counters of 32 bits go round in 64
+        return not cut and (at >= _WIDE or self._bits.many(low) <= at)
+
+    def _is_whole(self, high: str) -> bool:
+        """Whether nothing of a number was shifted out of the word, or cut off for the lower one."""
+        for step in self._flow.steps.get(high, ()):
+            source = step.sources[0] if step.sources else ""
+            if step.name.startswith("shl.b"):
+                by = self._bits.constant(step.sources[1])
+                if by is None or self._bits.many(source) + by > int(step.name[5:7]):
+                    return False
+            elif step.name.startswith("and.b"):
+                return False
+        return True
+
+    def _adds_up(self, word: str) -> bool:
+        """Whether a word is added to others: over a loop, or over lanes."""
+        return any(step.name.startswith(("add.", "redux.sync.add")) for _, step in self._reached(word))
+
+    def _reached(self, word: str) -> Iterator[tuple[str, Step]]:
+        """What a word is handed on to, and by what."""
+        seen, left = {word}, [word]
+        while left:
+            for register, step in self._uses.get(left.pop(), ()):
+                if not _HANDS_ON.match(step.name):
+                    continue
+                yield register, step
+                if register not in seen:
+                    seen.add(register)
+                    left.append(register)
+
+    def _is_taken_apart(self, word: str, at: int) -> bool:
+        """Whether a word is chosen, exchanged or added up, and its parts are taken again."""
+        reached = list(self._reached(word))
+        held = {word, *(register for register, _ in reached)}
+        if held & self._kept:
+            held |= self._loaded_again
+        elif not any(_CHOOSES.match(step.name) for _, step in reached) and not self._turns(held):
+            return False
+        return any(self._takes(step, at) for one in held for _, step in self._uses.get(one, ()))
+
+    def _turns(self, held: set[str]) -> bool:
+        """Whether a loop hands one of these registers on to itself."""
+        rounds = self._flow.round
+        return any(
+            rounds.get(source) == rounds[register]
+            for register in held & rounds.keys()
+            for step in self._flow.steps.get(register, ())
+            for source in step.sources
+        )
+
+    @cached_property
+    def _kept(self) -> frozenset[str]:
+        """What is stored to shared memory, or goes into an atomic operation there."""
+        operands = (found[1].partition("]")[2] for found in _KEPT.finditer(self._flow.body))
+        return frozenset(register for one in operands for register in _REGISTER.findall(one))
+
+    @cached_property
+    def _loaded_again(self) -> frozenset[str]:
+        """What is loaded from there."""
+        return frozenset(
+            register
+            for register, steps in self._flow.steps.items()
+            if any(step.name.startswith(("ld.shared", "ld.volatile.shared")) for step in steps)
+        )
+
+    def _takes(self, step: Step, at: int) -> bool:
+        """Whether an instruction takes the lower part, or the upper one."""
+        number = self._bits.constant(step.sources[1]) if len(step.sources) > 1 else None
+        if step.name.startswith("and.b"):
+            return number == (1 << at) - 1
+        if step.name.startswith("shr."):
+            return number == at
+        if step.name.startswith("shl.b"):
+            return number == int(step.name[5:7]) - at
+        if step.name.startswith("bfe."):
+            return number == at or (number == 0 and self._bits.constant(step.sources[2]) == at)
+        return (
+            at == 16
+            and re.match(r"cvt\.[us](?:32|64|16)\.[us]16\Z|cvt\.[us]16\.[us](?:32|64)\Z", step.name)
+            is not None
+        )
