@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from warplens.measure.build.unit import Unit
+from warplens_tools.toolchain.ptx_barriers import without_barriers
 from warplens_tools.toolchain.ptx_between import unseen
 from warplens_tools.toolchain.ptx_directed import undirected
 from warplens_tools.toolchain.ptx_drawn import undrawn
@@ -67,6 +68,8 @@ def _by_order(baseline: Unit, unit: Unit) -> Iterator[str]:
     if why := undrawn(baseline.drawn, baseline.ends, unit.drawn, unit.ends):
         yield why
     if why := unordered(baseline.order, unit.order):
+        yield f"{why}: a run shows it by chance alone"
+    if why := without_barriers(baseline.barriers, unit.barriers):
         yield f"{why}: a run shows it by chance alone"
     if why := gives_up(baseline.ends, unit.ends):
         yield f"{why}: other data may need more of them"

@@ -17,6 +17,7 @@ from warplens_tools.evidence import BinaryEvidence, CompiledKernel
 from warplens_tools.lazily import cached_property
 from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.ptx_asm import escapes
+from warplens_tools.toolchain.ptx_barriers import Barriers, barriers_in
 from warplens_tools.toolchain.ptx_between import Between, between_in
 from warplens_tools.toolchain.ptx_directed import Directed, directed_in
 from warplens_tools.toolchain.ptx_drawn import drawn_in
@@ -127,6 +128,11 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def reciprocals(self) -> frozenset[str]:
         """The kernels that divide by reciprocals of few bits, kept as the widths are."""
         return reciprocals_in(self.ptx)
+
+    @cached_property
+    def barriers(self) -> dict[str, Barriers]:
+        """What its kernels' threads read of one another, kept as the widths are."""
+        return barriers_in(self.ptx)
 
 
 def why_more(unit: Unit, baseline: Unit, source: str, toolchain: Toolchain) -> str:

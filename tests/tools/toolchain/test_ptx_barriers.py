@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Barriers between what threads write to global memory and what others read there, by what nvcc makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warplens_tools.process.run import run
+from warplens_tools.toolchain.locate import resolve_toolchain
+from warplens_tools.toolchain.ptx_barriers import barriers_in, without_barriers
+
+pytestmark = pytest.mark.compiler
+
+HEAD = "__global__ void k(float* x, const int* from, int n, int rounds)"
+#: Rounds in which each lane reads what others have written in the last one.
+EXCHANGED = (
+    "{ const int lane = threadIdx.x % 32; for (int r = 0; r < rounds; ++r) {"
+    "for (int i = lane; i < n; i += 32) x[n * (r + 1) + i] = x[n * r + from[i]] * 2; BARRIER } }"
+)
+TURNED = (
+    "{ x[threadIdx.x] = from[threadIdx.x]; BARRIER; x[n + threadIdx.x] = x[(threadIdx.x + 1) % 32] * 2; }"
+)
+BY_SHUFFLE = (
+    "{ x[threadIdx.x] = from[threadIdx.x];"
+    "x[n + threadIdx.x] = __shfl_sync(~0u, (float)from[threadIdx.x], threadIdx.x + 1) * 2; }"
+)
+#: Rows that are scaled where they lie, by a block or a warp: only the sum goes between threads.
+BY_BLOCK = (
+    "{ __shared__ float part[8]; for (int r = blockIdx.x; r < rounds; r += gridDim.x) { float sum = 0;"
+    "for (int i = threadIdx.x; i < n; i += blockDim.x) sum += x[r * n + i];"
+    "sum = __reduce_add_sync(~0u, (int)sum); if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;"
+    "__syncthreads(); for (int i = threadIdx.x; i < n; i += blockDim.x) x[r * n + i] /= part[i % 8];"
+    "__syncthreads(); } }"
+)
+BY_WARP = (
+    "{ for (int r = blockIdx.x * 8 + threadIdx.x / 32; r < rounds; r += gridDim.x * 8) { float sum = 0;"
+    "for (int i = threadIdx.x % 32; i < n; i += 32) sum += x[r * n + i];"
+    "sum = __reduce_add_sync(~0u, (int)sum);"
+    "for (int i = threadIdx.x % 32; i < n; i += 32) x[r * n + i] /= sum; } }"
+)
+MADE = {
+    "rounds": EXCHANGED.replace("BARRIER", "__syncwarp();"),
+    "rounds of a block": EXCHANGED.replace("BARRIER", "__syncthreads();"),
+    "bare rounds": EXCHANGED.replace("BARRIER", ""),
+    "once": TURNED.replace("BARRIER", "__syncwarp()"),
+    "bare once": TURNED.replace("BARRIER", ""),
+    "by shuffle": BY_SHUFFLE,
+    "rows of blocks": BY_BLOCK,
+    "rows of warps": BY_WARP,
+}
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    nvcc = resolve_toolchain().find("nvcc")
+    if nvcc is None:
+        pytest.skip("no nvcc")
+    folder: Path = tmp_path_factory.mktemp("barriers")
+    source, made = folder / "k.cu", folder / "k.ptx"
+    found = {}
+    for name, body in MADE.items():
+        source.write_text(f"{HEAD} {body}\n")
+        run([str(nvcc.path), "-arch=sm_90", "-ptx", str(source), "-o", str(made)], timeout=120)
+        found[name] = made.read_text()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("rounds", "bare rounds", True),
+        ("rounds of a block", "bare rounds", True),
+        ("once", "bare once", True),
+        ("rounds", "rounds of a block", False),
+        ("bare rounds", "bare rounds", False),
+        ("bare once", "once", False),
+        ("once", "by shuffle", False),
+        ("rows of blocks", "rows of warps", False),
+    ],
+)
+def test_a_barrier_that_is_left_out_is_told(
+    compiled: dict[str, str], before: str, after: str, told: bool
+) -> None:
+    said = without_barriers(barriers_in(compiled[before]), barriers_in(compiled[after]))
+    assert ("no barrier between what threads write behind parameter 1" in said) == told == bool(said)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Barriers between what threads write to global memory and what others of their block or warp read there, by PTX.
+
+Lanes that happen to run in step show nothing without one; nor does racecheck, which watches shared memory alone. What
+goes from lane to lane in registers needs none, nor what each thread reads where it has written itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from warplens_tools.toolchain.ptx_blocks import Block, after_each, blocks_of
+from warplens_tools.toolchain.ptx_ends import loops_in
+from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
+from warplens_tools.toolchain.symbols import unit_free_name
+
+_NAME = re.compile(r"^\s*(?:@!?%p\d+\s+)?([a-z][\w.:]*)")
+_PLACE = re.compile(r"\[(%rd\d+)")
+_GLOBAL = re.compile(r"(ld|st)(?:\.(?!shared|local|param|const)\w+(?:::\w+)*)*\Z")
+_BARRIER = re.compile(r"(?:bar|barrier|membar|fence)\b")
+
+
+class Barriers(msgspec.Struct, frozen=True):
+    """Of one kernel, pointers among its parameters by number, behind which it reads elsewhere than it writes."""
+
+    #: In an outermost loop, with a barrier in it and without.
+    ordered: frozenset[str] = frozenset()
+    bare: frozenset[str] = frozenset()
+    #: Where something is read after something was written, and where no barrier is between.
+    follows: frozenset[str] = frozenset()
+    meets: frozenset[str] = frozenset()
+
+
+def barriers_in(ptx: str) -> dict[str, Barriers]:
+    """Of each kernel of a unit, by the name that it has whatever the unit."""
+    return {unit_free_name(mangled): _of(flow) for mangled, flow in kernels_of(ptx)}
+
+
+def without_barriers(baseline: Mapping[str, Barriers], candidate: Mapping[str, Barriers]) -> str:
+    """What a candidate's threads read of others with no barrier where the baseline's have one; "" if nothing is known
+    to be so."""
+    for name, new in candidate.items():
+        known = baseline.get(name, Barriers())
+        in_loops = known.ordered & new.bare - known.bare - new.ordered
+        lost = in_loops | (known.follows & new.meets - known.meets)
+        if lost:
+            where = f"behind parameter {int(min(lost, key=int)) + 1}"
+            return f"the edit has no barrier between what threads write {where} and what they then read there"
+    return ""
+
+
+def _of(flow: Flow) -> Barriers:
+    blocks = blocks_of(flow.body, {})
+    lines = flow.body.split("\n")
+    events = [[*_events(flow, block, lines)] for block in blocks]
+    exchanged = _exchanged(events)
+    if not exchanged:
+        return Barriers()
+    ordered, bare = set[str](), set[str]()
+    for inside in _outermost(flow.body):
+        within = [event for number in inside for event in events[number]]
+        both = exchanged & _bases(within, "st") & _bases(within, "ld")
+        (ordered if any(what == "bar" for what, *_ in within) else bare).update(both)
+    after = after_each(blocks)
+    follows = {base for base in exchanged if _reaches(events, after, base, barriers=False)}
+    return Barriers(
+        frozenset(ordered),
+        frozenset(bare),
+        frozenset(follows),
+        frozenset(base for base in follows if _reaches(events, after, base, barriers=True)),
+    )
+
+
+#: A store, a load or a barrier: what it is, the pointer and the register of the place.
+_Event = tuple[str, str, str]
+
+
+def _events(flow: Flow, block: Block, lines: Sequence[str]) -> Iterator[_Event]:
+    for number, _ in block.instructions:
+        name = found[1] if (found := _NAME.match(lines[number])) is not None else ""
+        if _BARRIER.match(name):
+            yield ("bar", "", "")
+        elif (access := _GLOBAL.match(name)) is not None and (place := _PLACE.search(lines[number])):
+            yield from ((access[1], base, place[1]) for base in flow.bases(place[1]))
+
+
+def _exchanged(events: Sequence[Sequence[_Event]]) -> set[str]:
+    """The pointers behind which something is read where the same code does not write."""
+    every = [event for block in events for event in block]
+    loads = {(base, place) for what, base, place in every if what == "ld"}
+    stores = {(base, place) for what, base, place in every if what == "st"}
+    return {base for base, _ in loads - stores} & {base for base, _ in stores - loads}
+
+
+def _bases(events: Sequence[_Event], which: str) -> set[str]:
+    return {base for what, base, _ in events if what == which}
+
+
+def _outermost(body: str) -> list[frozenset[int]]:
+    found = [frozenset(loop.blocks) for loop in loops_in(body)]
+    return [one for one in found if not any(one < other for other in found)]
+
+
+def _reaches(
+    events: Sequence[Sequence[_Event]], after: Sequence[Sequence[int]], base: str, *, barriers: bool
+) -> bool:
+    """Whether a load behind a pointer can come after a store there, with no barrier between if `barriers` end it."""
+    open_at, left = [False] * len(events), list(range(len(events)))
+    while left:
+        number = left.pop()
+        is_open = open_at[number]
+        for what, behind, _ in events[number]:
+            if behind == base and what == "ld" and is_open:
+                return True
+            is_open = (is_open or (behind == base and what == "st")) and not (barriers and what == "bar")
+        for follower in after[number]:
+            if is_open and not open_at[follower]:
+                open_at[follower] = True
+                left.append(follower)
+    return False
