@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
+import re
+
 from warplens.measure.build.unit import Unit
 from warplens_tools.evidence import CompiledKernel
 from warplens_tools.toolchain.ptx_asks import asked
+from warplens_tools.toolchain.ptx_flow import bodies_of
 from warplens_tools.toolchain.ptx_vectors import accesses_of, axes_of
 from warplens_tools.toolchain.symbols import unit_free_name
+from warplens_tools.tunable.by_type import why_by_type
 from warplens_tools.tunable.left_open import open_axes, placed
 from warplens_tools.tunable.left_out import why_left_out
 from warplens_tools.tunable.source import File
+
+#: Numbers among a template's arguments, as they are demangled.
+_NUMBERS = re.compile(r"\([\w ]+\)-?\d+|\b\d+\b")
 
 
 def why_not_general(before: File, after: File, baseline: Unit, unit: Unit) -> str:
@@ -27,7 +34,21 @@ def why_not_general(before: File, after: File, baseline: Unit, unit: Unit) -> st
             return why
         if why := _aligned(before, baseline, unit, (known, kernel)):
             return why
-    return why_left_out(before, after)
+    return _by_type(before, after, baseline, unit) or why_left_out(before, after)
+
+
+def _by_type(before: File, after: File, baseline: Unit, unit: Unit) -> str:
+    """Where an edit goes by the types that a kernel is made for, and changes it for several: a run may launch one."""
+    old, new = (dict(bodies_of(side.ptx)) for side in (baseline, unit))
+    made: dict[str, set[str]] = {}
+    for kernel in unit.evidence.kernels:
+        name = unit_free_name(kernel.mangled)
+        if name in old and name in new and old[name] != new[name]:
+            made.setdefault(kernel.qualified_name, set()).add(_NUMBERS.sub("", name))
+    for kernel_name, kinds in made.items():
+        if len(kinds) > 1 and (said := why_by_type(before, after, kernel_name.split("<")[0])):
+            return f"the edit goes by what {kernel_name} is made for, by {said}, and changes it for {len(kinds)} types"
+    return ""
 
 
 def _planes(

@@ -99,6 +99,35 @@ def test_planes_and_places_that_a_run_chooses(ptx: str, why: str) -> None:
     assert why in said and bool(said) == bool(why)
 
 
+TYPED = """
+template <typename T> __global__ void k(T* x) { x[threadIdx.x] += T(1); }
+int main() { k<float><<<1, 32>>>(nullptr); k<double><<<1, 32>>>(nullptr); }
+"""
+BY_SIZE = TYPED.replace("+= T(1)", "+= sizeof(T) == 4 ? T(1) : T(1) + T(0)")
+OF_FLOATS, OF_DOUBLES = "_Z1kIfEvPT_", "_Z1kIdEvPT_"
+
+
+class _Typed(_Unit):
+    """A unit of a kernel that is made for two types, each with a body of so many lines."""
+
+    def __init__(self, floats: int, doubles: int) -> None:
+        many = {OF_FLOATS: floats, OF_DOUBLES: doubles}
+        entry = ".visible .entry {}(\n\t.param .u64 {}_param_0\n)\n{{\n{}\tret;\n}}\n"
+        super().__init__("".join(entry.format(n, n, "\tbar.warp.sync -1;\n" * k) for n, k in many.items()))
+        self.kernels = tuple(type("K", (_Kernel,), {"mangled": name})() for name in many)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "told"),
+    [(BY_SIZE, (1, 1), True), (BY_SIZE, (1, 0), False), (TYPED.replace("T(1)", "T(2)"), (1, 1), False)],
+)
+def test_who_goes_by_types_is_told_where_several_are_changed(
+    text: str, unit: tuple[int, int], told: bool
+) -> None:
+    said = why_not_general(_file(TYPED), _file(text), _Typed(0, 0), _Typed(*unit))  # type: ignore[arg-type]
+    assert ("changes it for 2 types" in said) == told == bool(said)
+
+
 def test_what_the_kernel_writes_as_well_or_does_not_read_either_may_be_left_alone() -> None:
     file = _file(KERNEL + HOST)
     written = PTX.replace("ret;", "").replace("st.global", "st.global.f32 	[%rd1], %f1;\n	st.global")
