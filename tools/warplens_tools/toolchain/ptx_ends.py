@@ -23,6 +23,8 @@ _HANDS_ON = ("mov.", "cvt.")
 _COUNTS = ("add.", "sub.")
 _JOINS = ("and.", "or.", "xor.", "not.", "mov.pred", "selp.")
 _HALVES = ("shr.", "div.")
+_CUTS = ("shr.", "div.", "min.", "rem.", "bfe.", "mul.hi")
+_WORKS_OUT = ("mov.", "cvt.", "add.", "sub.", "mul.", "mad.", "shl.", "selp.", "max.", "or.")
 #: What waits for another block looks at memory that may change.
 LOOKS = re.compile(r"ld\.(?:volatile|acquire|relaxed|mmio)\b")
 
@@ -53,6 +55,10 @@ class Loop(msgspec.Struct, frozen=True):
     looks: bool
     #: It writes to an array of the thread's own.
     keeps: bool
+    #: What its counter goes up to is a part of some number: a quotient, a shift to the right, the smaller of two.
+    cut: bool = False
+    #: It ends by what goes up to what stays, as a counter does, but by steps that differ from round to round.
+    skips: bool = False
 
     @property
     def open_ended(self) -> bool:
@@ -190,6 +196,8 @@ class _Reading:
             halves=any(one.name.startswith(_HALVES) and self._goes_round(one) for one in here),
             looks=any(LOOKS.match(one.name) for one in here),
             keeps=any(one.name.startswith("st.local") for one in here),
+            cut=bool(counted) and all(map(self._is_cut, counted)),
+            skips=any(map(self._skips, compared)),
         )
 
     def _compared(self, block: Sequence[Instruction]) -> Iterator[Instruction]:
@@ -220,6 +228,39 @@ class _Reading:
             side is not None and not self._within(other)
             for side, other in zip(sides, reversed(one.operands[:2]), strict=True)
         )
+
+    def _is_cut(self, one: Instruction) -> bool:
+        """Whether what a counter is compared with was worked out, before the loop, by what makes numbers smaller; what
+        was loaded is data's own."""
+        left = [side for side in one.operands[:2] if not self._within(side)]
+        seen = set(left)
+        while left:
+            for _, made in self._made.get(left.pop(), ()):
+                if made.name.startswith(_CUTS):
+                    return True
+                more = set(_registers(made)) - seen if made.name.startswith(_WORKS_OUT) else set()
+                seen |= more
+                left += more
+        return False
+
+    def _skips(self, one: Instruction) -> bool:
+        sides = one.operands[:2]
+        return any(
+            not self._within(other) and self._counter(side) is None and self._steps(side)
+            for side, other in zip(sides, reversed(sides), strict=True)
+        )
+
+    def _steps(self, register: str) -> bool:
+        """Whether sums of itself, and choices between them, make a number anew in each round."""
+        seen, left = set[str](), [register]
+        while left:
+            for one in self._within(left.pop()):
+                more = set(_registers(one)) if one.name.startswith((*_HANDS_ON, *_COUNTS, "selp.")) else set()
+                if register in more:
+                    return True
+                left += more - seen
+                seen |= more
+        return False
 
     def _counter(self, register: str) -> tuple[set[str], set[str]] | None:
         """The registers that a counter goes round in, and what is added; None for what is no counter, or goes up and

@@ -9,6 +9,7 @@ from itertools import chain
 from warplens.measure.build.unit import Unit
 from warplens_tools.toolchain.ptx_barriers import without_barriers
 from warplens_tools.toolchain.ptx_between import unseen
+from warplens_tools.toolchain.ptx_bounds import cut_short
 from warplens_tools.toolchain.ptx_directed import undirected
 from warplens_tools.toolchain.ptx_drawn import undrawn
 from warplens_tools.toolchain.ptx_ends import gives_up, holds_less
@@ -73,6 +74,8 @@ def _by_order(baseline: Unit, unit: Unit) -> Iterator[str]:
         yield f"{why}: a run shows it by chance alone"
     if why := gives_up(baseline.ends, unit.ends):
         yield f"{why}: other data may need more of them"
+    if why := cut_short(baseline.bounds, unit.bounds):
+        yield f"{why}: on other data it may miss something"
     if why := holds_less(baseline.ends, unit.ends):
         yield f"{why}: other data may need more"
 

@@ -19,6 +19,7 @@ from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.ptx_asm import escapes
 from warplens_tools.toolchain.ptx_barriers import Barriers, barriers_in
 from warplens_tools.toolchain.ptx_between import Between, between_in
+from warplens_tools.toolchain.ptx_bounds import Bounds, bounds_in
 from warplens_tools.toolchain.ptx_directed import Directed, directed_in
 from warplens_tools.toolchain.ptx_drawn import drawn_in
 from warplens_tools.toolchain.ptx_ends import Ends, ends_in
@@ -133,6 +134,11 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def barriers(self) -> dict[str, Barriers]:
         """What its kernels' threads read of one another, kept as the widths are."""
         return barriers_in(self.ptx)
+
+    @cached_property
+    def bounds(self) -> dict[str, Bounds]:
+        """What bounds its kernels' loops over data, kept as the widths are."""
+        return bounds_in(self.ptx)
 
 
 def why_more(unit: Unit, baseline: Unit, source: str, toolchain: Toolchain) -> str:
