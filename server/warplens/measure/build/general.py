@@ -12,6 +12,7 @@ from warplens_tools.toolchain.ptx_flow import bodies_of
 from warplens_tools.toolchain.ptx_vectors import accesses_of, axes_of
 from warplens_tools.toolchain.symbols import unit_free_name
 from warplens_tools.tunable.by_type import why_by_type
+from warplens_tools.tunable.early_exits import why_left_early
 from warplens_tools.tunable.left_open import open_axes, placed
 from warplens_tools.tunable.left_out import why_left_out
 from warplens_tools.tunable.source import File
@@ -34,7 +35,11 @@ def why_not_general(before: File, after: File, baseline: Unit, unit: Unit) -> st
             return why
         if why := _aligned(before, baseline, unit, (known, kernel)):
             return why
-    return _by_type(before, after, baseline, unit) or why_left_out(before, after)
+    return (
+        _by_type(before, after, baseline, unit)
+        or why_left_out(before, after)
+        or why_left_early(before, after)
+    )
 
 
 def _by_type(before: File, after: File, baseline: Unit, unit: Unit) -> str:
