@@ -15,6 +15,7 @@ import msgspec
 from warplens_tools.toolchain.ptx_blocks import Block, after_each, blocks_of
 from warplens_tools.toolchain.ptx_ends import loops_in
 from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
+from warplens_tools.toolchain.ptx_order import meets
 from warplens_tools.toolchain.symbols import unit_free_name
 
 _NAME = re.compile(r"^\s*(?:@!?%p\d+\s+)?([a-z][\w.:]*)")
@@ -108,16 +109,5 @@ def _reaches(
     events: Sequence[Sequence[_Event]], after: Sequence[Sequence[int]], base: str, *, barriers: bool
 ) -> bool:
     """Whether a load behind a pointer can come after a store there, with no barrier between if `barriers` end it."""
-    open_at, left = [False] * len(events), list(range(len(events)))
-    while left:
-        number = left.pop()
-        is_open = open_at[number]
-        for what, behind, _ in events[number]:
-            if behind == base and what == "ld" and is_open:
-                return True
-            is_open = (is_open or (behind == base and what == "st")) and not (barriers and what == "bar")
-        for follower in after[number]:
-            if is_open and not open_at[follower]:
-                open_at[follower] = True
-                left.append(follower)
-    return False
+    here = [[what for what, behind, _ in block if behind in (base, "")] for block in events]
+    return meets(here, after, "st", "ld", "bar" if barriers else "")

@@ -74,8 +74,8 @@ def _of(flow: Flow) -> Order:
     after = after_each(blocks)
     return Order(
         True,
-        _meet(events, after, "seen", "read", "acquired"),
-        _meet(events, after, "written", "told", "released"),
+        meets(events, after, "seen", "read", "acquired"),
+        meets(events, after, "written", "told", "released"),
     )
 
 
@@ -113,10 +113,11 @@ def _events(flow: Flow, lines: Sequence[str], flags: set[str], shared: set[str])
                 yield from ("written" for _ in bases & shared)
 
 
-def _meet(
+def meets(
     events: Sequence[Sequence[_Event]], after: Sequence[Sequence[int]], first: str, then: str, between: str
 ) -> bool:
-    """Whether the one can come before the other with nothing between."""
+    """Whether the one can come before the other with nothing between, by what happens in each block, in order, and by
+    the blocks that may follow each."""
     open_at, left = [False] * len(events), list(range(len(events)))
     while left:
         number = left.pop()

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.callees import own_name
-from warplens_tools.cuda.syntax.functions import Function, functions_of
+from warplens_tools.cuda.syntax.functions import Function
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
+from warplens_tools.tunable.left_out import device_functions
 from warplens_tools.tunable.source import File
 
 _LEAVES = frozenset({"break_statement", "return_statement"})
@@ -33,18 +33,11 @@ class _Exit(NamedTuple):
 
 def why_left_early(before: File, after: File) -> str:
     """Which condition an edit does not wait for before it leaves a loop, in words; "" for none."""
-    old, new = _device_functions(before), _device_functions(after)
+    old, new = device_functions(before), device_functions(after)
     for name, was in old.items():
         if name in new and (why := _why(before.tree, was, after.tree, new[name])):
             return f"{why} in {name}"
     return ""
-
-
-def _device_functions(file: File) -> dict[str, Function]:
-    """By name, where one function alone is called so."""
-    device = [f for f in functions_of(file.tree) if f.is_device or f.is_kernel]
-    many = Counter(own_name(file.tree, f) for f in device)
-    return {name: f for f in device if many[name := own_name(file.tree, f)] == 1}
 
 
 def _why(old_tree: SourceTree, was: Function, new_tree: SourceTree, now: Function) -> str:

@@ -58,7 +58,7 @@ def left_limits(old: Side, new: Side, run_time: frozenset[str]) -> Iterator[str]
             names = set(_names(old.tree, *limit.by))
             # a name that the edit asks for as often as before limits something else, or in another place
             if names and all(many[1][name] < many[0][name] for name in names):
-                yield " ".join(_words_of(old.tree, limit.whole))
+                yield " ".join(words_of(old.tree, limit.whole))
 
 
 def _limits(tree: SourceTree, statement: Node) -> Iterator[_Limit]:
@@ -94,13 +94,13 @@ def _limits(tree: SourceTree, statement: Node) -> Iterator[_Limit]:
 def _may_bite(tree: SourceTree, limit: _Limit, run_time: frozenset[str]) -> bool:
     """Whether anything may be limited: a value of the run's, or by one, by less than its type, and by nothing that is
     asked around it."""
-    held, by = set(_words_of(tree, limit.limited)), set(_names(tree, *limit.by))
+    held, by = set(words_of(tree, limit.limited)), set(_names(tree, *limit.by))
     if not run_time & (held | by) or _PLACES & (held | by):
         return False
     if any(_NUMBER.match(name) and _number(name) in _WHOLE for name in by):
         return False
     asked = {name for name in by | set(_names(tree, limit.limited)) if _NAME.match(name)}
-    return not any(asked <= set(_words_of(tree, test)) for test in _asked_around(limit.whole))
+    return not any(asked <= set(words_of(tree, test)) for test in _asked_around(limit.whole))
 
 
 def _asked_around(node: Node) -> Iterator[Node]:
@@ -132,7 +132,7 @@ def _bare(words: Words) -> Words:
 def _names(tree: SourceTree, *nodes: Node) -> Iterator[str]:
     """Names and numbers, but for the usual ones."""
     for node in nodes:
-        for word in _words_of(tree, node):
+        for word in words_of(tree, node):
             if _NAME.match(word) or (_NUMBER.match(word) and _number(word) > 1):
                 yield word
 
@@ -141,7 +141,8 @@ def _number(word: str) -> int:
     return int(word.replace("'", "").rstrip("uUlL"), 0) if not re.match(r"0\d", word) else 8
 
 
-def _words_of(tree: SourceTree, node: Node) -> Words:
+def words_of(tree: SourceTree, node: Node) -> Words:
+    """The words of a node, without comments."""
     return tuple(word for n in _leaves(node) if (word := tree.code_of(n).strip()))
 
 

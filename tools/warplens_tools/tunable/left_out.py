@@ -19,7 +19,7 @@ from warplens_tools.cuda.syntax.callees import own_name
 from warplens_tools.cuda.syntax.functions import Function, functions_of
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.lazily import cached_property
-from warplens_tools.tunable.left_limits import Side, left_limits
+from warplens_tools.tunable.left_limits import Side, Words, left_limits, words_of
 from warplens_tools.tunable.source import File
 
 _NUMBER = re.compile(r"(?:0[xX][\da-fA-F']+|\d[\d']*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?[uUlLfF]*\Z")
@@ -31,20 +31,19 @@ _LOADS = frozenset({"subscript_expression", "pointer_expression", "field_express
 #: What asks for the place of a thread, not for what it is given.
 _PLACES = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"})
 _ARITHMETIC = frozenset("+-*/%()<>&|^~") | {"<<", ">>"}
-_Words = tuple[str, ...]
 
 
 def why_left_out(before: File, after: File) -> str:
     """What an edit leaves out, or takes for a constant, in words; "" if nothing is known to be."""
-    old, new = _device_functions(before), _device_functions(after)
+    old, new = device_functions(before), device_functions(after)
     for name, was in old.items():
         if name in new and (why := _why(_Code(before, was), _Code(after, new[name]))):
             return f"{why} in {name}"
     return ""
 
 
-def _device_functions(file: File) -> dict[str, Function]:
-    """By name, where one function alone is called so."""
+def device_functions(file: File) -> dict[str, Function]:
+    """The functions of a file that run on a card, by name, where one alone is called so."""
     device = [f for f in functions_of(file.tree) if f.is_device or f.is_kernel]
     many = Counter(own_name(file.tree, f) for f in device)
     return {name: f for f in device if many[name := own_name(file.tree, f)] == 1}
@@ -68,19 +67,19 @@ class _Code:
 
     def __init__(self, file: File, function: Function) -> None:
         self._file, self.tree, self.function = file, file.tree, function
-        self.words = _words(self.tree, function.body)
+        self.words = words_of(self.tree, function.body)
 
     @cached_property
-    def sets(self) -> list[tuple[str, _Words, Node]]:
+    def sets(self) -> list[tuple[str, Words, Node]]:
         """What is set: the variable as it is written, the words of the whole, and its node."""
         found = []
         for node in walk(self.function.body):
             if node.type in _SETS and (target := _target(node)) is not None:
-                found.append((_text(self.tree, target), _words(self.tree, node), node))
+                found.append((_text(self.tree, target), words_of(self.tree, node), node))
         return found
 
     @cached_property
-    def roots_set(self) -> list[tuple[str, _Words]]:
+    def roots_set(self) -> list[tuple[str, Words]]:
         """The variable of whatever is set, an element of it too, and the words of the whole."""
         found = []
         for node in walk(self.function.body):
@@ -91,14 +90,14 @@ class _Code:
                     if left is not None
                     else None
                 )
-                found += [(self.tree.code_of(name), _words(self.tree, node))] if name is not None else []
+                found += [(self.tree.code_of(name), words_of(self.tree, node))] if name is not None else []
         return found
 
     @cached_property
-    def statements(self) -> list[tuple[_Words, Node]]:
+    def statements(self) -> list[tuple[Words, Node]]:
         """Statements that are no part of a loop's header, and their words."""
         nodes = (node for node in walk(self.function.body) if node.type in _STATEMENTS)
-        return [(_words(self.tree, n), n) for n in nodes if not _is_header(n)]
+        return [(words_of(self.tree, n), n) for n in nodes if not _is_header(n)]
 
     @cached_property
     def parameters(self) -> frozenset[str]:
@@ -170,7 +169,7 @@ def _is_elsewhere(old: _Code, new: _Code, name: str, node: Node) -> bool:
     """Whether the edit may do what an assignment does in another place: its expression stands there, or a statement of
     its own has the variable and a name of the expression, or hands the variable to something that may set it."""
     value = node.child_by_field_name("right")
-    words = _words(old.tree, value) if value is not None else ()
+    words = words_of(old.tree, value) if value is not None else ()
     known = {of for of, _ in old.statements}
     anew = [of for of, _ in new.statements if of not in known]
     if len(words) > 1 and any(_stands(words, of) for of in anew):
@@ -179,7 +178,7 @@ def _is_elsewhere(old: _Code, new: _Code, name: str, node: Node) -> bool:
     return any(name in of and others & set(of) for of in anew) or _is_passed_anew(old, new, name)
 
 
-def _stands(words: _Words, among: _Words) -> bool:
+def _stands(words: Words, among: Words) -> bool:
     many = len(words)
     return any(among[at : at + many] == words for at in range(len(among) - many + 1))
 
@@ -191,7 +190,7 @@ def _is_passed_anew(old: _Code, new: _Code, name: str) -> bool:
         words not in known
         and any(
             part.type in ("argument_list", "pointer_expression", "gnu_asm_expression", "lambda_expression")
-            and name in _words(new.tree, part)
+            and name in words_of(new.tree, part)
             for part in walk(node)
         )
         for words, node in new.statements
@@ -295,11 +294,6 @@ def _declared(node: Node) -> Iterator[Node]:
             )
         if inner is not None:
             yield inner
-
-
-def _words(tree: SourceTree, node: Node) -> _Words:
-    leaves = (n for n in walk(node) if not n.child_count and n.type != "comment")
-    return tuple(word for n in leaves if (word := tree.code_of(n).strip()))
 
 
 def _text(tree: SourceTree, node: Node) -> str:
