@@ -53,7 +53,14 @@ def _file(*edits: tuple[str, str]) -> File:
 
 @pytest.mark.parametrize(
     "blocks",
-    ["rows_given / 8", "rows_given >> 3", "rows_given / 4", "max(1, rows_given / 8)", "(rows_given + 3) / 8"],
+    [
+        "rows_given / 8",
+        "rows_given >> 3",
+        "rows_given / 4",
+        "max(1, rows_given / 8)",
+        "(rows_given + 3) / 8",
+        "(rows_given + 255) / 1792",
+    ],
 )
 def test_a_grid_that_rounds_down_leaves_a_rest(blocks: str) -> None:
     before, after = _file(), _file((BLOCKS, blocks), GUARDED)
@@ -62,8 +69,16 @@ def test_a_grid_that_rounds_down_leaves_a_rest(blocks: str) -> None:
 
 @pytest.mark.parametrize(
     "blocks",
-    ["up(rows_given, 8)", "(rows_given + 3) / 4", "rows_given", "(rows_given - 1) / 8 + 1", "rows_given / 8 + 1"],
-)  # fmt: skip
+    [
+        "up(rows_given, 8)",
+        "(rows_given + 3) / 4",
+        "rows_given",
+        "(rows_given - 1) / 8 + 1",
+        "rows_given / 8 + 1",
+        "((rows_given + 255) / 256 + 6) / 7",
+        "up(rows_given, 17 * 256)",
+    ],
+)
 def test_one_that_does_all_leaves_none(blocks: str) -> None:
     assert why_rest_left(_file(), _file((BLOCKS, blocks))) == ""
 

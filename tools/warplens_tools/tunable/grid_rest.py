@@ -16,9 +16,10 @@ from warplens_tools.tunable.covered import Walked
 from warplens_tools.tunable.grid_rule import GridRule, rule_of
 from warplens_tools.tunable.source import File
 
-#: Each block's share divides this: powers of two, and small factors beside them.
-_LARGE = 1 << 24
-_UP_TO = 2049
+#: Each block's share divides this, as a rule: powers of two, and small factors beside them.
+_LARGE = (1 << 32) * 3**3 * 5**3 * 7 * 11 * 13
+#: Beside all numbers up to that, the neighbours of so many multiples of a share are asked.
+_UP_TO, _MULTIPLES = 2049, 4
 _GIVEN = re.compile(r"p(\d+)(?:,\d+)*")
 
 
@@ -67,15 +68,17 @@ def _followed(rule: GridRule) -> Iterator[tuple[int, str]]:
             yield number, axis
 
 
-def _share(axis: str, number: int) -> float:
+def _share(axis: str, number: int) -> int:
     """How many of a number each block does, of a large one; 0 where that is not known."""
     blocks = _value(axis, number, _LARGE)
-    return _LARGE / blocks if blocks else 0
+    # what is left over by another divisor is no matter beside so many
+    return round(_LARGE / blocks) if blocks else 0
 
 
 def _does_all(axis: str, number: int) -> bool:
     share = _share(axis, number)
-    found = ((given, _value(axis, number, given)) for given in range(1, _UP_TO))
+    near = [share * many + more for many in range(1, _MULTIPLES + 1) for more in (-1, 0, 1)]
+    found = ((given, _value(axis, number, given)) for given in (*range(1, _UP_TO), *near) if given > 0)
     return all(blocks is not None and blocks * share >= given for given, blocks in found)
 
 
