@@ -12,6 +12,8 @@ _WIDER = re.compile(r"cvt\.[us](8|16|32|64)\.u(8|16|32|64)\Z")
 #: Threads of a block and lanes of a warp (CUDA programming guide, technical specifications).
 _SPECIAL = {"%tid": 10, "%laneid": 5, "%ntid": 11}
 _ALL = 64
+#: Followed so far: words that rounds of mixing make are not.
+_DEEPEST = 40
 
 
 class Bits:
@@ -20,6 +22,7 @@ class Bits:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._many: dict[str, int] = {}
+        self._depth = 0
         self._zeros = self._settled()
 
     def constant(self, source: str) -> int | None:
@@ -39,10 +42,14 @@ class Bits:
         if source in _SPECIAL:
             return _SPECIAL[source]
         if source not in self._many:
+            if self._depth > _DEEPEST:
+                return _width(source)
             # what goes round may be anything
             self._many[source] = _width(source)
+            self._depth += 1
             steps = self._flow.steps.get(source, ())
             found = max((self._made(source, step) for step in steps), default=_width(source))
+            self._depth -= 1
             self._many[source] = min(found, _width(source))
         return self._many[source]
 

@@ -79,7 +79,7 @@ class _Words:
     def _joined(self, word: str, step: Step) -> Iterator[int]:
         """The bit that one number begins at above another one, where one of both may be too large."""
         for high, low, at, whole in self._joints_of(step):
-            if not high.startswith("%") or not low.startswith("%") or not at >= _LEAST:
+            if not high.startswith("%") or not low.startswith("%") or at not in self._taken:
                 continue
             if self._bits.zeros(low) >= at or not self._are_two(high, low):
                 continue
@@ -176,7 +176,7 @@ class _Words:
             held |= self._loaded_again
         elif not any(_CHOOSES.match(step.name) for _, step in reached) and not self._turns(held):
             return False
-        return any(self._takes(step, at) for one in held for _, step in self._uses.get(one, ()))
+        return any(self._takes(step) == at for one in held for _, step in self._uses.get(one, ()))
 
     def _turns(self, held: set[str]) -> bool:
         """Whether a loop hands one of these registers on to itself."""
@@ -203,19 +203,22 @@ class _Words:
             if any(step.name.startswith(("ld.shared", "ld.volatile.shared")) for step in steps)
         )
 
-    def _takes(self, step: Step, at: int) -> bool:
-        """Whether an instruction takes the lower part, or the upper one."""
-        number = self._bits.constant(step.sources[1]) if len(step.sources) > 1 else None
-        if step.name.startswith("and.b"):
-            return number == (1 << at) - 1
-        if step.name.startswith("shr."):
-            return number == at
-        if step.name.startswith("shl.b"):
-            return number == int(step.name[5:7]) - at
-        if step.name.startswith("bfe."):
-            return number == at or (number == 0 and self._bits.constant(step.sources[2]) == at)
-        return (
-            at == 16
-            and re.match(r"cvt\.[us](?:32|64|16)\.[us]16\Z|cvt\.[us]16\.[us](?:32|64)\Z", step.name)
-            is not None
-        )
+    @cached_property
+    def _taken(self) -> frozenset[int]:
+        """All bits at which the kernel takes words apart."""
+        every = (step for steps in self._flow.steps.values() for step in steps)
+        return frozenset(at for step in every if (at := self._takes(step)) >= _LEAST)
+
+    def _takes(self, step: Step) -> int:
+        """The bit at which an instruction takes the lower part of a word, or the upper one; 0 for none."""
+        name = step.name
+        number = (self._bits.constant(step.sources[1]) if len(step.sources) > 1 else None) or 0
+        if name.startswith("and.b"):
+            return number.bit_length() if number > 0 and not number & number + 1 else 0
+        if name.startswith("shr."):
+            return number
+        if name.startswith("shl.b"):
+            return int(name[5:7]) - number if number else 0
+        if name.startswith("bfe."):
+            return number or self._bits.constant(step.sources[2]) or 0
+        return 16 if _HALF.match(name) else 0

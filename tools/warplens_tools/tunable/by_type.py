@@ -56,9 +56,8 @@ def _type_parameters(code: DeviceCode, function: Function) -> frozenset[str]:
     listed = outer.child_by_field_name("parameters") if outer is not None else None
     kinds = ("type_parameter_declaration", "optional_type_parameter_declaration")
     found = (one for one in listed.named_children if one.type in kinds) if listed is not None else ()
-    return frozenset(
-        _NAME.findall(code.tree.code_of(one))[1] for one in found if " " in code.tree.code_of(one)
-    )
+    # behind `typename` or `class`, where it has a name
+    return frozenset(name for one in found for name in _NAME.findall(code.tree.code_of(one))[1:2])
 
 
 def _of_types(code: DeviceCode, function: Function, types: frozenset[str]) -> Iterator[str]:
