@@ -10,7 +10,7 @@ has two numbers of 32.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -22,6 +22,8 @@ from warplens_tools.toolchain.symbols import unit_free_name
 #: Parts of fewer bits are letters and flags, as a rule.
 _LEAST = 6
 _WIDE = 32
+#: A word is followed through so many registers.
+_FAR = 400
 _JOINS = re.compile(r"(?:or\.b|xor\.b|add\.[su])(32|64)\Z")
 #: What hands a word on as it is, or with another one's in its place; and what tells that words are chosen or exchanged.
 _HANDS_ON = re.compile(r"(?:mov|cvt|selp|min|max|shfl|redux|not|add|sub|xor|or)\b")
@@ -112,23 +114,36 @@ class _Words:
         ]
         if ones[0] & ones[1]:
             return False
-        behind = [self._flow.closure({one}) for one in (high, low)]
-        return all(map(self._is_run_time, behind)) and any(map(self._is_loaded, behind))
+        return {high, low} <= self._run_time and not {high, low}.isdisjoint(self._loaded)
 
-    def _is_run_time(self, registers: set[str]) -> bool:
-        """Whether a number rests on memory, on a parameter or a thread's place, or is counted."""
+    @cached_property
+    def _loaded(self) -> set[str]:
+        """What rests on memory, or on a float."""
+        return self._resting(
+            register
+            for register, steps in self._flow.steps.items()
+            if any(
+                step.place or step.name.startswith(_HELD) or any(s.startswith("%f") for s in step.sources)
+                for step in steps
+            )
+        )
+
+    @cached_property
+    def _run_time(self) -> set[str]:
+        """What rests on memory, on a parameter or a thread's place, or is counted."""
         flow = self._flow
-        return self._is_loaded(registers) or any(
-            flow.leaves.get(register) or register in flow.counters for register in registers
-        )
+        led = {register for register in flow.steps if flow.leaves.get(register)}
+        return self._loaded | self._resting(led | flow.counters)
 
-    def _is_loaded(self, registers: set[str]) -> bool:
-        """Whether one rests on memory, or on a float."""
-        return any(
-            step.place or step.name.startswith(_HELD) or any(s.startswith("%f") for s in step.sources)
-            for register in registers
-            for step in self._flow.steps.get(register, ())
-        )
+    def _resting(self, on: Iterable[str]) -> set[str]:
+        """These registers, and all that are made of them."""
+        found = set(on)
+        left = list(found)
+        while left:
+            more = {register for register, _ in self._uses.get(left.pop(), ())} - found
+            found |= more
+            left += more
+        return found
 
     def _fits(self, low: str, at: int) -> bool:
         """Whether a number has no more bits, and was not cut to them."""
@@ -159,7 +174,7 @@ class _Words:
     def _reached(self, word: str) -> Iterator[tuple[str, Step]]:
         """What a word is handed on to, and by what."""
         seen, left = {word}, [word]
-        while left:
+        while left and len(seen) < _FAR:
             for register, step in self._uses.get(left.pop(), ()):
                 if not _HANDS_ON.match(step.name):
                     continue
