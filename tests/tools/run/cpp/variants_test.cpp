@@ -142,6 +142,62 @@ int learned_in_a_hurry(Device& device, const Helpers& helpers) {
     return !few + !varied;
 }
 
+// The last block of a kernel is told by a counter, which it puts back. From one more it comes to the same where the last
+// but one waits long enough: nothing may start from that.
+int counters_start_from_nothing(const Helpers& helpers) {
+    Device device;
+    constexpr int blocks = 100;
+    auto kernel = [&](bool waits) {
+        return device.kernel([waits](Data d) {
+            const int first = d.counts[0];
+            const bool told = first == 0 || (first == 1 && waits);
+            for (std::size_t i = 0; i < kCount && first < blocks; ++i) d.y[i] = told ? 2 * d.x[i] + 1 : 0;
+            d.counts[0] = first < blocks ? 0 : first + blocks;
+        });
+    };
+    fake::Kernel baseline = kernel(true), hasty = kernel(false);
+    const Launch launch = device.launch(baseline);
+    Memory memory(device.blocks(), helpers, nullptr, 3);
+    Results results;
+    results.open("/dev/null");
+    Oracle oracle(job(), launch, memory, nullptr, results);
+    int mistakes = 0;
+    for (fake::Kernel* candidate : {&baseline, &hasty}) {
+        oracle.prepare(oracle.cases()[0]);
+        device.launch(*candidate).go(nullptr);
+        const std::string reason = oracle.verify(oracle.cases()[0]).reason;
+        if (reason.empty()) continue;
+        ++mistakes;
+        std::printf("a counter, %s: %s\n", candidate == &baseline ? "itself" : "in a hurry", reason.c_str());
+    }
+    return mistakes;
+}
+
+// Numbers that lead a kernel into what it only reads, and not each time that it is launched on them: what it wrote there is
+// no input of the next launch.
+int strays_are_put_back(const Helpers& helpers) {
+    Device device;
+    int led = 0;
+    fake::Kernel baseline = device.kernel([&](Data d) {
+        both(d);
+        if (d.keys[1] != 1 && ++led > 2) d.x[100] += 7;
+    });
+    fake::Kernel candidate = device.kernel(both);
+    const Launch launch = device.launch(baseline);
+    Memory memory(device.blocks(), helpers, nullptr, 3);
+    Results results;
+    results.open("/dev/null");
+    Job asked = job();
+    asked.variants = {{"redrawn", 1, 0, Variant::redrawn}};
+    asked.options["perturb"] = 0;
+    Oracle oracle(asked, launch, memory, nullptr, results);
+    oracle.prepare(oracle.cases()[0]);
+    device.launch(candidate).go(nullptr);
+    const std::string reason = oracle.verify(oracle.cases()[0]).reason;
+    if (led < 3 || !reason.empty()) std::printf("led astray %d times: %s\n", led, reason.c_str());
+    return led < 3 || !reason.empty();
+}
+
 // A kernel of three arrays of `count` elements, of which it reads the first and writes what belongs together into the
 // others, in an order that changes from run to run. Another order is right; other company, `apart`, is found by `said`.
 template <typename Second>
@@ -801,7 +857,7 @@ int main() {
     Results results;
     results.open("/dev/null");
     Oracle oracle(asked, launch, memory, nullptr, results);
-    int mistakes = learned_in_a_hurry(device, helpers) + pairs_stay_pairs(helpers) + places_lead_to_results(helpers) + structures_are_varied(helpers) + results_in_structures(helpers) + buckets_stay_buckets(helpers) + rare_values(helpers) + grids_follow() + rows_of_zeros(helpers) + long_sums(helpers, false) + long_sums(helpers, true);
+    int mistakes = learned_in_a_hurry(device, helpers) + counters_start_from_nothing(helpers) + strays_are_put_back(helpers) + pairs_stay_pairs(helpers) + places_lead_to_results(helpers) + structures_are_varied(helpers) + results_in_structures(helpers) + buckets_stay_buckets(helpers) + rare_values(helpers) + grids_follow() + rows_of_zeros(helpers) + long_sums(helpers, false) + long_sums(helpers, true);
     std::string cases;
     for (const Case& c : oracle.cases()) cases += c.variant.name + " ";
     auto found = [&](const Body& body) {

@@ -76,12 +76,12 @@ std::uint64_t Inputs::row(std::uint64_t seed) const {
     return which < lengths_.size() ? lengths_[which] : 0;
 }
 
-// What the kernel compares with, on the card: how many, and each.
+// What the kernel compares with, on the card: how many, and each. Written anew each time: numbers that led a launch out of
+// its memory may have led it there.
 CUdeviceptr Inputs::given() {
-    if (given_) return given_;
     std::vector<std::int64_t> all = asked_;
     all.insert(all.begin(), static_cast<std::int64_t>(asked_.size()));
-    check(cuMemAlloc(&given_, all.size() * sizeof all[0]), "cuMemAlloc");
+    if (!given_) check(cuMemAlloc(&given_, all.size() * sizeof all[0]), "cuMemAlloc");
     check(cuMemcpyHtoD(given_, all.data(), all.size() * sizeof all[0]), "cuMemcpyHtoD");
     return given_;
 }

@@ -97,7 +97,8 @@ class Visit {
 
     // Which blocks of the kernel run on the sets of inputs, before any candidate is loaded.
     void see_what_runs() {
-        if (!twin_.asked()) return;
+        // what was learned may have led the kernel anywhere
+        if (!twin_.asked()) return put_back();
         results_.write(Record("stage").add("name", "twin").add("seconds", 0.0));
         put_back();
         twin_.run(baseline_, *memory_, *oracle_, scrub_, stream_, results_);

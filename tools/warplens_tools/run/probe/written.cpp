@@ -29,12 +29,12 @@ Chunks Oracle::written_by(Case& c) {
     // few blocks may take as many times as long
     if (c.variant.kind == Variant::fewer && kFewer * takes_ > 0.02 * budget_) c.idle = true;
     c.idle = c.idle || !c.launched;
+    dirty_ = merged(dirty_, changed(initial_, before));
     if (c.idle) return {};
     const double seconds = run_once();
     c.slow = takes_ > 0 && seconds > kSlow * takes_ && seconds > kSlowShare * budget_;
     const Sums after = memory_.checksums();
     dirty_ = merged(dirty_, changed(initial_, after));
-    dirty_ = merged(dirty_, changed(initial_, before));
     return changed(before, after);
 }
 
@@ -215,6 +215,7 @@ void Oracle::capture(Case& c) {
     }
     run_once();
     c.after = memory_.checksums();
+    dirty_ = merged(dirty_, changed(initial_, c.after));
     c.expected.clear();
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
         Expected e;
