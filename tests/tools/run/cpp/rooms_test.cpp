@@ -382,6 +382,7 @@ int main() {
     const unsigned all = (3 * kLength + kBlock - 1) / kBlock, row = (kLength + kBlock - 1) / kBlock;
     const Way numbers{each, "p3 p9 * 127 + 128 /", "1", all, 1}, rows{each_by_rows, "p3 127 + 128 /", "p9", row, 3};
     const Way nobody{each, nullptr, nullptr, all, 1}, unknown{each_by_rows, nullptr, nullptr, row, 3};
+    const Way whole{in_blocks_of(128), "p3 p9 * 127 + 128 /", "1", all, 1};
     const Way full{in_blocks_of(125), "p3 p9 * 125 /", "1", 72, 1}, fuller{in_blocks_of(60), "p3 p9 * 60 /", "1", 150, 1};
     const Way strided{unguarded(125), "p3 125 /", "1", 24, 1}, finer{unguarded(60), "p3 60 /", "1", 50, 1};
     const Way one{in_blocks_of(18000), "p3 p9 * 18000 up", "1", 1, 1}, two{in_blocks_of(9000), "p3 p9 * 9000 up", "1", 1, 1};
@@ -389,6 +390,8 @@ int main() {
         mistakes += ruled("rows by rules", roomy, numbers, rows, true, roomy ? 4 : 2);
         mistakes += ruled("rows without rules", roomy, nobody, unknown, true, roomy ? 4 : 2);
         mistakes += ruled("full blocks alone", roomy, full, fuller, true, 2);
+        // more blocks than of 125 are full: of what is left over nothing is written
+        mistakes += ruled("full blocks in place of all", roomy, whole, fuller, false, 2);
         mistakes += ruled("rows whose rule is not known", roomy, numbers, unknown, true, roomy ? 4 : 2);
         mistakes += ruled("unguarded blocks", roomy, strided, finer, true, 2);
         mistakes += ruled("one block that becomes two", roomy, one, two, true, 2);

@@ -109,6 +109,10 @@ GridRule::Fit GridRule::apply(const Values& values, unsigned grid[3]) const {
     return fit;
 }
 
+bool GridRule::divides() const {
+    return std::any_of(exact_, exact_ + 3, [](const std::vector<bool>& axis) { return std::find(axis.begin(), axis.end(), true) != axis.end(); });
+}
+
 bool GridRule::tells_apart(const Values& first, const Values& second) const {
     auto differs = [&](const std::string& word) { return word[0] == 'p' && passed(word, first) != passed(word, second); };
     return std::any_of(axes_, axes_ + 3, [&](const std::vector<std::string>& words) { return std::any_of(words.begin(), words.end(), differs); });

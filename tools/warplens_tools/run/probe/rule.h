@@ -24,7 +24,9 @@ class GridRule {
     // What becomes of a launch: it is made; its divisions leave a rest, so that its blocks are not all of the numbers; or it
     // has no blocks, or more than a card takes.
     enum Fit { made, rest, none };
-    // The grid for those values, where it is made.
+    // Whether it divides, without a rest, and so is for such lengths alone; of a rule that was held to a launch.
+    bool divides() const;
+    // The grid for those values; without the rest where there is one.
     Fit apply(const Values& values, unsigned grid[3]) const;
     // Whether it names a number that is another in the second than in the first, even where both give the same grid.
     bool tells_apart(const Values& first, const Values& second) const;
