@@ -169,7 +169,7 @@ KINDS = (
     *("full", "less", "halved", "halves", "naught", "vacant", "repeated", "raised", "shifted", "more"),
     *("asked", "below", "infinities", "ties", "plus", "voids", "met", "ranks"),
     *("striped", "turned", "stepped", "vast", "longer", "upper", "nicked", "near", "halfway"),
-    *("fields", "centred", "tagged"),
+    *("fields", "centred", "tagged", "brim"),
     *("scalars", "nulls", "wide", "endless", "toggled", "many", "few"),
     *("reshaped", "numbers", "fewer", "mingled", "standing", "high", "aliased", "reached"),
     *("settled", "loose", "masked", "tables", "moved"),

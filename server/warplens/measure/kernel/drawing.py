@@ -30,6 +30,7 @@ _CATCHES: dict[VariantKind, int] = {
     "infinities": 1,
     "voids": 1,
     "full": 1,
+    "brim": 1,
 }
 
 

@@ -43,6 +43,12 @@ _LESS = (
     *_each("a one for a zero by value", "raised", _NUMBERS),
     *_each("one small integer by value larger", "more", _NUMBERS),
     *_each("one length by value less than a warp", "few", 2 * _NUMBERS),
+    # what code for two, four or eight at once asks of a length
+    *(Variant(f"with lengths by value {step} less", float(step), kind="less") for step in (2, 4, 8)),
+    *(
+        Variant(f"with one length by value two less ({k + 1})", 2.0, kind="less", target=k)
+        for k in range(_NUMBERS)
+    ),
 )
 #: Rows and columns without anything, of the lengths that numbers by value say, and rows of one thing alone.
 _EMPTY = (
@@ -94,6 +100,17 @@ _FIELDS = tuple(
             "that fall",
         )
     )
+)
+#: Limbs through which carries go far, and what makes sums of narrow types the largest. Bytes lead nowhere far.
+_LIMBS = (
+    Variant("with integers of zeros, ones and all ones (1)", 0.0, kind="brim"),
+    Variant("with integers of zeros, ones and all ones (2)", 5.0, kind="brim"),
+    Variant("with bytes at their largest", 1.0, kind="brim"),
+)
+_FULLEST = (
+    Variant("with integers at their largest", 2.0, kind="brim"),
+    Variant("with integers at their lowest", 3.0, kind="brim"),
+    Variant("with integers at their largest with a sign", 4.0, kind="brim"),
 )
 #: Coordinates left of all and above it, and between there and the first.
 _CENTRED = _drawn("floats around zero", "centred", 2)
@@ -242,6 +259,7 @@ VARIANTS = (
     *_ODD,
     *_ASKED,
     *_FIELDS,
+    *_LIMBS,
     *_CENTRED,
     *_TAGGED,
     *_BELOW,
@@ -268,6 +286,7 @@ VARIANTS = (
     *_HIGH,
     *_ONE_BUFFER,
     *_FULL_RANGE,
+    *_FULLEST,
 )
 #: A visit that chooses among many candidates draws one of each row, anew each time; one that confirms asks them all.
 ALTERNATIVES = (
@@ -286,7 +305,7 @@ ALTERNATIVES = (
     ("with spikes", "with zeros filled"),
     tuple(v.name for v in _ODD),
     tuple(v.name for v in _ASKED),
-    tuple(v.name for v in _FIELDS),
+    tuple(v.name for v in (*_FIELDS, *_LIMBS)),
     tuple(v.name for v in _CENTRED),
     tuple(v.name for v in _TAGGED),
     tuple(v.name for v in _EMPTY),
@@ -303,7 +322,9 @@ ALTERNATIVES = (
     ("scaled by a million", "scaled by a millionth", "with four values alone", *(v.name for v in _EXTREMES)),
 )
 #: Those that lead a kernel out of bounds more often than not are for confirming alone.
-LATE = frozenset(v.name for v in (*_FULL_RANGE, *_BELOW, *_SIZES, *_HIGH, *_VAST, *_REACHED, *_ENDLESS))
+LATE = frozenset(
+    v.name for v in (*_FULL_RANGE, *_FULLEST, *_BELOW, *_SIZES, *_HIGH, *_VAST, *_REACHED, *_ENDLESS)
+)
 #: Of the launch on larger copies of its memory, where a length, a stride or a count may be larger than the program has
 #: memory for: every integer by value alone, in both directions, some together, and pairs of lengths; and larger ones
 #: beside all of `_BESIDE`.

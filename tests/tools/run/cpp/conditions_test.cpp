@@ -55,6 +55,29 @@ float row(const Data& d, int r, int least) {
     return sum;
 }
 
+// What a number of 100 limbs is when another is added to it: its limb k; `once`: carries that run through a limb of all
+// ones go no further.
+float limb(const Data& d, int k, bool once) {
+    bool carry = false, generated = false;
+    std::uint32_t sum = 0;
+    for (int i = 0; i <= k; ++i) {
+        const auto a = static_cast<std::uint32_t>(d.numbers[i]), b = static_cast<std::uint32_t>(d.counts[i]);
+        const bool in = carry, from = generated;
+        sum = a + b;
+        generated = sum < a;
+        carry = generated || (sum == ~0u && (once ? from : in));
+        sum += in;
+    }
+    return static_cast<float>(sum & 0xffu);
+}
+
+// All numbers, of which each has 24 bits, in a sum of so many bits.
+float numbers(const Data& d, int bits) {
+    std::uint64_t sum = 0;
+    for (int i = 0; i < 400; ++i) sum += static_cast<std::uint32_t>(d.numbers[i]) & 0xffffffu;
+    return static_cast<float>(sum & ~std::uint64_t{0} >> (64 - bits));
+}
+
 struct Pair {
     const char *name, *kind;
     Body right, wrong;
@@ -76,6 +99,16 @@ const Pair kPairs[] = {
      [](const Data& d, int r, int c) { return d.at(r, c) > d.limit ? 1.0f : 2.0f; }},
     {"rows as long as a warp", "few", [](const Data& d, int r, int) { return row(d, r, 0); },
      [](const Data& d, int r, int) { return row(d, r, 32); }},
+    {"a carry handed on once", "limbs", [](const Data& d, int r, int) { return limb(d, r, false); },
+     [](const Data& d, int r, int) { return limb(d, r, true); }},
+    {"sums of 32 bits", "largest", [](const Data& d, int, int) { return numbers(d, 64); },
+     [](const Data& d, int, int) { return numbers(d, 32); }},
+    {"even widths by fours", "two", [](const Data& d, int r, int) { return row(d, r, 0); },
+     [](const Data& d, int r, int) {
+         Data fours = d;
+         fours.a += r * d.width, fours.width = d.width % 2 ? d.width : d.width / 4 * 4;
+         return row(fours, 0, 0);
+     }},
     {"squares that overflow", "vast", [](const Data& d, int r, int c) { return std::hypot(d.at(r, c), d.b[r * d.width + c]); },
      [](const Data& d, int r, int c) { return std::sqrt(d.at(r, c) * d.at(r, c) + d.b[r * d.width + c] * d.b[r * d.width + c]); }},
 };
@@ -147,6 +180,9 @@ Job job() {
     add("blanks", Variant::blanks, 6, false), add("striped", Variant::striped, 2, true), add("stepped", Variant::stepped, 2, false);
     add("turned", Variant::turned, 1, false), add("met", Variant::met, 3, true),
     add("few", Variant::few, 2, true), add("longer", Variant::longer, 1, false), add("vast", Variant::vast, 1, false);
+    for (const double way : {0, 5, 0, 5, 0, 5}) made.variants.push_back({"limbs", way, 0, Variant::brim});
+    made.variants.push_back({"largest", 2, 0, Variant::brim});
+    made.variants.push_back({"two", 2, 0, Variant::less, 1});
     made.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"learn_seconds", 1e9}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
                     {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}};
     return made;

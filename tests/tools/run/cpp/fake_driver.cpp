@@ -134,6 +134,13 @@ std::uint64_t integer(const Source& s, std::uint64_t i, unsigned width) {
         }
         case 24: return own <= 64 ? own + 1 : own;
         case 21: return bits >> 62 ? own : ~std::uint64_t{0};
+        case 40: {
+            const std::uint64_t full = ~std::uint64_t{0} >> (64 - 8 * width), lowest = full ^ full >> 1;
+            if (s.limit && s.limit < 5) return s.limit < 3 ? full : s.limit == 3 ? lowest : full >> 1;
+            const std::uint64_t common = mix((s.seed >> 32) + i / 64);
+            if (bits % (common >> 32 & 1 ? 64 : 8) == 0) return bits >> 32 & 1 ? 1 : bits >> 33 & 1 ? full : 0;
+            return (common ^ s.seed) & 1 ? full : 0;
+        }
         default: return own && !(own >> (8 * width - 1)) ? own - 1 : own;
     }
 }

@@ -66,11 +66,12 @@ struct Parameter {
 // float by value that is a small whole number, or hardly another; `loose` are integers by value that nothing
 // leads by, of any size; `masked` has one more bit that the kernel asks a number by value for, or one less; `tables` are
 // `fields` are keys in which bit fields are alike, or that are in order, by `scale` one of six ways; `centred` floats less
-// one of them; `tagged` numbers with bits that the kernel masks off before it is led by them. `tables` are
+// one of them; `tagged` numbers with bits that the kernel masks off before it is led by them; `brim` integers at the ends of
+// what their type holds, by `scale` one of six ways. `tables` are
 // tables of pointers to what is only read, whose entries lead one or two elements further.
 struct Variant {
     // those before `scalars` are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, nicked, near, halfway, fields, centred, tagged, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, moved };
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, nicked, near, halfway, fields, centred, tagged, brim, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, moved };
 
     static constexpr double kVanishing = 0.005;
 
@@ -85,6 +86,10 @@ struct Variant {
     static constexpr unsigned narrower = 4;
     // `met`: from here on, a float that the kernel compares with.
     static constexpr std::size_t sentinels_from = 16;
+    // `brim`: in this way bytes alone, which lead nowhere far; in these the lowest with a sign, and limbs once more.
+    static constexpr double bytes_full = 1, lowest = 3, other_limbs = 5;
+    // Which buffers are the others' complements: in one of both ways any two of four are.
+    bool is_other(std::size_t buffer) const { return (buffer ^ (scale == other_limbs ? buffer >> 1 : 0)) & 1; }
     int target = -1;  // which buffer of integers, or which integer passed by value; -1: all
     // Of more buffers than there are targets for each, other ones are meant by every seed.
     static constexpr std::size_t targets = 8;
@@ -101,10 +106,10 @@ struct Variant {
     bool any(Holds holds) const { return holds(*this) || std::any_of(beside.begin(), beside.end(), holds); }
     bool shortened() const { return kind == moved && scale == 0 && noise != 0; }
     bool own() const { return kind == moved && scale == 1 && noise == 0 && beside.empty(); }
-    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped || kind == longer || kind == reached || kind == upper || kind == nicked || kind == plus || kind == fields || kind == tagged; }
+    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped || kind == longer || kind == reached || kind == upper || kind == nicked || kind == plus || kind == fields || kind == tagged || kind == brim; }
     bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == endless || kind == toggled || kind == many || kind == few || kind == reshaped || kind == numbers || kind == high || kind == aliased || kind == settled || kind == loose || kind == masked; }
     // Numbers by value, with buffers or, as -1, without.
-    bool of_numbers() const { return by_value() || kind == asked || kind == below; }
+    bool of_numbers() const { return by_value() || kind == asked || kind == below || kind == brim; }
     // Of what is passed by value, floats or pointers.
     bool of_other_values() const { return kind == scalars || kind == nulls || kind == wide || kind == endless || kind == toggled || kind == aliased || kind == settled; }
     // Data of the program's kind: what is gained on it says something of the program's own. Where nearly all is alike, or
@@ -116,7 +121,7 @@ struct Variant {
     bool vanishing() const { return kind == moved && scale != 0 && scale > -kVanishing && scale < kVanishing; }
     // Many terms of a sum may be equal: a sum in one order then errs the same way each time.
     bool alike() const {
-        return any([](const Variant& v) { return v.empties() || v.vanishing() || v.kind == flags || v.kind == skewed || v.kind == repeated || v.kind == shifted || v.kind == ties || v.kind == near || v.kind == halfway; });
+        return any([](const Variant& v) { return v.empties() || v.vanishing() || v.kind == flags || v.kind == skewed || v.kind == repeated || v.kind == shifted || v.kind == ties || v.kind == near || v.kind == halfway || v.kind == brim; });
     }
     // What a NaN or an infinity among the inputs leaves of the results may rest on their order.
     bool odd() const { return any([](const Variant& v) { return v.kind == specials || v.kind == infinities || v.kind == voids; }); }

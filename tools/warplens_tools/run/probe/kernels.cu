@@ -333,6 +333,17 @@ __device__ T in_fields(u64 i, u64 count, u64 way, u64 seed) {
     }
 }
 
+// Limbs through which carries go far: in runs zero or all ones, in every other buffer the other one, so that their sums are
+// all ones; a few, or more of them, that are zero, one or all ones whatever the others are. Else all of them the largest, or the lowest.
+template <class T>
+__device__ T at_brim(u64 i, u64 way, u64 seed) {
+    constexpr T full = static_cast<T>(-1), lowest = static_cast<T>(T(1) << (8 * sizeof(T) - 1));
+    if (way && way < 5) return way < 3 ? full : way == 3 ? lowest : static_cast<T>(full >> 1);
+    const u64 own = mix(seed + i), common = mix((seed >> 32) + i / 64);
+    if (own % (common >> 32 & 1 ? 64 : 8) == 0) return static_cast<T>(own >> 32 & 1 ? 1 : own >> 33 & 1 ? full : 0);
+    return (common ^ seed) & 1 ? full : T(0);
+}
+
 template <class T>
 __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 seed) {
     const u64 bits = mix(seed + i);
@@ -376,6 +387,7 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
             return static_cast<T>(risen < source[source.count - 1] ? risen : source[source.count - 1]);
         }
         case 37: return in_fields<T>(i, source.count, source.limit, seed);
+        case 40: return at_brim<T>(i, source.limit, seed);
         case 39: return bits >> 62 ? source[i] : static_cast<T>(source[i] | (bits & source.limit));
         case 24: return source[i] <= 64 ? static_cast<T>(source[i] + 1) : source[i];
         // keys that share all that 32 bits hold

@@ -36,9 +36,9 @@ void widen(Element element, std::uint8_t* at, std::mt19937_64& random) {
     store(element, at, load(element, at) * factors[random() % 5]);
 }
 
-// A length, a width or a step that is one less, or half; what is zero stays, or is one: a flag.
+// A length, a width or a step that is one less, or, where it may be a length of rows, `step` less, or half; what is zero stays, or is one: a flag.
 // `turn` is how often all such numbers have had theirs.
-void change(std::uint8_t* at, unsigned width, Variant::Kind kind, int turn, std::mt19937_64& random) {
+void change(std::uint8_t* at, unsigned width, Variant::Kind kind, int turn, std::int64_t step, std::mt19937_64& random) {
     const std::int64_t value = integer_at(at, width);
     if (kind == Variant::more && value > 0 && value <= kSmall) {
         const std::int64_t grown = value + 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(3 * value));
@@ -59,7 +59,7 @@ void change(std::uint8_t* at, unsigned width, Variant::Kind kind, int turn, std:
         std::memcpy(at, &negative, width);
     }
     if (kind == Variant::more || kind == Variant::many || kind == Variant::below || kind == Variant::reshaped || kind == Variant::few) return;
-    const std::int64_t raised = value ? value : 1, less = value > 0 ? value - 1 : value;
+    const std::int64_t raised = value ? value : 1, less = step > 1 ? (value >= std::max(kFewLong, 2 * step) ? value - step : value) : value > 0 ? value - 1 : value;
     const std::int64_t other = kind == Variant::raised ? raised : kind == Variant::halved ? value / 2 : less;
     std::memcpy(at, &other, width);
 }
@@ -90,6 +90,12 @@ void redraw(std::uint8_t* at, unsigned width, unsigned way, std::mt19937_64& ran
 // One of as many bits as it has, but for its sign; not zero, by which it may divide.
 void loosen(std::uint8_t* at, unsigned width, std::mt19937_64& random) {
     const std::uint64_t is = random() >> (64 - 8 * width + 1) | 1;
+    std::memcpy(at, &is, width);
+}
+
+// The largest with a sign: what a kernel says of its numbers is mostly said of those.
+void fill_up(std::uint8_t* at, unsigned width) {
+    const std::uint64_t is = ~std::uint64_t{0} >> (64 - 8 * width + 1);
     std::memcpy(at, &is, width);
 }
 
@@ -150,7 +156,7 @@ void Inputs::change_number(const Word& word, std::uint8_t* at, Drawing& d) const
         const auto way = static_cast<unsigned>(v.target < 0 ? d.random() % 4 : v.target / Variant::ways_of);
         if (v.target >= 0 || d.random() % 2) redraw(at, width, way, d.random, d.grown, std::min(kMostGrown, job_.roomy + 1.0));
     } else if (v.kind != Variant::below || own == d.chosen) {
-        change(at, width, v.kind, std::max(v.target, 0) / std::max(d.numbers, 1), d.random);
+        change(at, width, v.kind, std::max(v.target, 0) / std::max(d.numbers, 1), static_cast<std::int64_t>(v.scale), d.random);
     }
 }
 
@@ -231,7 +237,9 @@ void Inputs::change_words(Given& made, const Variant& variant, std::mt19937_64& 
         std::uint8_t* at = made.values[word.parameter].data() + word.field.offset;
         if (integral(word.field.element)) {
             const std::int64_t was = integer_at(at, word.field.width);
-            if (variant.kind == Variant::loose) {
+            if (variant.kind == Variant::brim) {
+                if (job_.loose.count(word.parameter) && variant.scale != Variant::bytes_full && variant.scale != Variant::lowest) fill_up(at, word.field.width);
+            } else if (variant.kind == Variant::loose) {
                 if (job_.loose.count(word.parameter) && (variant.target < 0 || variant.target == drawing.number++)) loosen(at, word.field.width, random);
             } else if (variant.kind != Variant::masked) {
                 change_number(word, at, drawing);

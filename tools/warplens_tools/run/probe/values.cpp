@@ -20,13 +20,14 @@ constexpr std::size_t kFewNumbers = 64;
 
 void Inputs::vary(const Area& area, const Variant& variant, std::uint64_t seed) {
     if (variant.kind == Variant::upper && area.width != 8) return;
-    const bool anywhere = variant.kind == Variant::full || variant.kind == Variant::turned || variant.kind == Variant::upper || variant.kind == Variant::fields;
+    const bool anywhere = variant.kind == Variant::full || variant.kind == Variant::turned || variant.kind == Variant::upper || variant.kind == Variant::fields || variant.kind == Variant::brim;
     // no byte leads far, whatever it is
     if ((anywhere || variant.kind == Variant::asked) && look(area).index && !(anywhere && area.width == 1)) return;
-    if (variant.kind == Variant::turned && look(area).flag) return;
+    if ((variant.kind == Variant::turned || variant.kind == Variant::brim) && look(area).flag) return;
+    if (variant.kind == Variant::brim && variant.scale == Variant::bytes_full && area.width != 1) return;
     if (variant.kind == Variant::stepped && !look(area).ascends) return;
     std::uint64_t limit = variant.kind == Variant::asked ? given() : fewest();
-    if (variant.kind == Variant::fields) limit = static_cast<std::uint64_t>(variant.scale);
+    if (variant.kind == Variant::fields || variant.kind == Variant::brim) limit = static_cast<std::uint64_t>(variant.scale);
     if (variant.kind == Variant::tagged && !(limit = tags_of(area))) return;
     const bool alone = variant.kind == Variant::asked && variant.target >= 0;
     memory_.vary(area.stretch, variant.kind, area.width, seed, limit, alone);
@@ -75,10 +76,12 @@ void Inputs::put_one(const Variant& variant, std::uint64_t seed, const Variant* 
     if (variant.kind == Variant::met || variant.kind == Variant::ranks || variant.kind == Variant::reached) return put_met(variant, seed);
     if (variant.of_integers()) {
         if (variant.kind == Variant::below && variant.target < 0) return;
-        // what is asked for in one buffer has to stand in another
-        const std::uint64_t shared = variant.kind == Variant::asked ? next() & ~std::uint64_t{UINT32_MAX} : 0;
+        // what is asked for in one buffer has to stand in another, and what makes a sum full
+        const bool shares = variant.kind == Variant::asked || variant.kind == Variant::brim;
+        const std::uint64_t shared = shares ? next() & ~std::uint64_t{UINT32_MAX} : 0;
         for (std::size_t i = 0; i < integers_.size(); ++i) {
-            const std::uint64_t own = next();
+            std::uint64_t own = next();
+            if (variant.kind == Variant::brim) own = (own & ~std::uint64_t{1}) | variant.is_other(integers_[i].group);
             if (variant.means(integers_[i].group, groups_of(integers_), job_.seed)) vary(integers_[i], variant, shared ? shared | (own & UINT32_MAX) : own);
         }
         return;
