@@ -16,11 +16,33 @@ from warplens_tools.run.elements import (
     pointer_parameters,
     probed_parameters,
     signature_types,
+    stands_in,
     whole_bytes,
 )
 from warplens_tools.run.probe.job import JobField, JobParameter
 from warplens_tools.run.variables import variable_parameters
 from warplens_tools.text import SourceText
+
+
+@pytest.mark.parametrize(
+    ("other", "launched", "converted"),
+    [
+        ("void k<2>(float*, int)", "void k<1>(float*, int)", ()),
+        ("void k<__half>(__half const*, float*)", "void k<float>(float const*, float*)", ((0, "f32"),)),
+        ("void k<int>(int const*, int*)", "void k<float>(float const*, float*)", ()),
+        ("void k<__half>(__half*, __half*)", "void k<double>(double*, double*)", ((0, "f64"), (1, "f64"))),
+        # no room, no floats, numbers by value, numbers that belong together, another number of them
+        ("void k<double>(double*)", "void k<float>(float*)", None),
+        ("void k<float>(float*)", "void k<int>(int*)", None),
+        ("void k<double>(float*, double)", "void k<float>(float*, float)", None),
+        ("void k<float2>(float2*)", "void k<float4>(float4*)", None),
+        ("void k<int>(int*, int)", "void k<float>(float*)", None),
+    ],
+)
+def test_what_may_be_launched_in_anothers_place(
+    other: str, launched: str, converted: tuple[tuple[int, str], ...] | None
+) -> None:
+    assert stands_in(other, launched) == converted
 
 
 @pytest.mark.parametrize(

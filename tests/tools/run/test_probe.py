@@ -39,7 +39,7 @@ ORACLE = (
     *("inputs", "areas", "values", "passed", "rooms", "guess", "stats", *DRIVING),
 )
 ACCOMPANY = ("accompany", "calls", "plan", "blocks", "allocations", *ORACLE)
-VISIT = ("visit", "trial", "twin", "scrub", "blocks", "allocations", *ORACLE)
+VISIT = ("visit", "instead", "trial", "twin", "scrub", "blocks", "allocations", *ORACLE)
 GRAPHS = ("executables", "graph", "replay", *DRIVING)
 PURE = ("compare.cpp", "job.cpp", "record.cpp", "rounding.cpp", "rule.cpp", "stats.cpp")
 

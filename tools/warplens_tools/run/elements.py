@@ -216,6 +216,32 @@ def pointer_parameters(
     return tuple(found)
 
 
+def stands_in(other: str, launched: str) -> tuple[tuple[int, Element], ...] | None:
+    """Whether a kernel may be launched with another one's arguments, by their demangled names: the pointers whose memory
+    has to hold its floats first, with the floats that lie there. None where it may not.
+
+    Whole numbers of any bits are some; floats are brought to a smaller type, and nothing needs more memory than there is.
+    """
+    theirs, own = signature_types(other), signature_types(launched)
+    if theirs is None or own is None or len(theirs) != len(own):
+        return None
+    wanted = {p.index: p for p in pointer_parameters(other)}
+    there = {p.index: p for p in pointer_parameters(launched)}
+    converted: list[tuple[int, Element]] = []
+    for index, (their, mine) in enumerate(zip(theirs, own, strict=True)):
+        if their == mine:
+            continue
+        one, two = wanted.get(index), there.get(index)
+        if one is None or two is None or one.table or two.table or one.whole or two.whole:
+            return None
+        bytes_of = [_SIZES.get(p.element, p.width) for p in (one, two)]
+        if not bytes_of[0] or bytes_of[0] > bytes_of[1] or (one.element in _SIZES) > (two.element in _SIZES):
+            return None
+        if one.element in _SIZES and one.element != two.element:
+            converted.append((index, two.element))
+    return tuple(converted)
+
+
 def signature_types(demangled: str) -> list[str] | None:
     """The parameter types of a demangled function; None for a name without a signature (extern "C")."""
     if not demangled.endswith(")"):

@@ -31,7 +31,7 @@ from warplens_tools.cuda.model import SourceModel
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.evidence import CompiledKernel
 from warplens_tools.process.task import Task
-from warplens_tools.run.elements import probed_parameters, signature_types
+from warplens_tools.run.elements import probed_parameters, stands_in
 from warplens_tools.run.probe.job import Extent, JobCandidate, Shape
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.text import SourceText
@@ -159,7 +159,7 @@ class FurtherJudge:
 
     def _instantiations(self, built: Built, found: Changes, text: SourceText, task: Task) -> Iterator[Place]:
         """Instantiations that the edit changes and the program launches nowhere, in the place of a launched one that
-        takes the same parameters. Not where the unit has variables: their contents would be the module's own."""
+        takes such parameters. Not where the unit has variables: their contents would be the module's own."""
         own = self._of(self._judged)
         cubin = self._program.unit.evidence.cubin_path
         if self._program.place.variables or self._program.unit.linked is not None or own.compiled is None:
@@ -171,13 +171,15 @@ class FurtherJudge:
             other = self._of(name)
             if other.compiled is None or other.qualified != own.qualified or name not in found.kernels:
                 continue
-            if signature_types(other.compiled.demangled) != signature_types(own.compiled.demangled):
+            converted = stands_in(other.compiled.demangled, own.compiled.demangled)
+            if converted is None:
                 continue
             job = msgspec.structs.replace(jobs[self._heaviest], entry=found.kernels[name])
             place = self._program.place
             target = msgspec.structs.replace(place.target, compiled=other.compiled)
+            instead = (other.compiled.mangled, cubin)
             spec = msgspec.structs.replace(
-                place, target=target, timed=False, control=None, instead=(other.compiled.mangled, cubin)
+                place, target=target, timed=False, control=None, instead=instead, converted=converted
             )
             yield Place(spec, job, other.compiled.demangled)
 

@@ -12,7 +12,7 @@ from warplens.measure.kernel.twin import Twin
 from warplens_tools.cuda.model import Parameter
 from warplens_tools.cuda.values import layouts
 from warplens_tools.evidence import Unknown
-from warplens_tools.run.probe.job import JobCandidate, JobParameter
+from warplens_tools.run.probe.job import Element, JobCandidate, JobParameter
 from warplens_tools.run.probe.visit import Command
 
 
@@ -46,6 +46,8 @@ class VisitSpec(msgspec.Struct, frozen=True):
     #: An instantiation that the program launches nowhere, and the cubin that holds it: visited in the launched one's
     #: place, with its arguments.
     instead: tuple[str, str] = ("", "")
+    #: Pointers whose memory has to hold its floats first, and which floats lie there.
+    converted: tuple[tuple[int, Element], ...] = ()
     #: By kernel the parameters behind which no other one, and no host code, sees what a launch of it leaves.
     scratch: dict[str, frozenset[int]] = {}
     #: The kernel's grid by the integers that host code passes; () where that is not known.

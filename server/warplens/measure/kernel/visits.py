@@ -266,6 +266,7 @@ class Visits:
             helpers=str(place.helpers),
             kernel=place.target.live,
             instead=place.instead,
+            converted=place.converted,
             shape=Shape(shape.grid, shape.block, shape.shared),
             launch=min(shape.visitable - 1, self.asks.launch),
             seed=random.SystemRandom().getrandbits(48),

@@ -105,6 +105,7 @@ const std::map<std::string, Reader>& readers() {
         {"helpers", [](Job& j, auto& s) { j.helpers = rest_of(s); }},
         {"kernel", [](Job& j, auto& s) { j.kernel = rest_of(s); }},
         {"instead", [](Job& j, auto& s) { s >> j.instead; j.instead_cubin = rest_of(s); }},
+        {"converted", [](Job& j, auto& s) { std::size_t index = 0; std::string name; s >> index >> name; j.converted[index] = element_of(name); }},
         {"shape", [](Job& j, auto& s) { read_extent(s, j.grid); read_extent(s, j.block); s >> j.shared; }},
         {"launch", [](Job& j, auto& s) { s >> j.launch; }},
         {"sentinel", [](Job& j, auto& s) { j.sentinels.emplace_back(); s >> j.sentinels.back(); }},

@@ -162,6 +162,7 @@ struct Job {
     std::string mode, result, helpers, kernel;
     // Where another kernel of the same parameters stands for the launched one: its cubin and its name there.
     std::string instead_cubin, instead;
+    std::map<std::size_t, Element> converted;  // by pointer: the floats that lie where it takes others
     unsigned grid[3] = {0, 0, 0}, block[3] = {0, 0, 0}, shared = 0;  // of the launch to visit
     std::uint64_t launch = 0;  // which launch of this shape, from 0
     std::uint64_t seed = 1;

@@ -221,6 +221,8 @@ class Job(msgspec.Struct, frozen=True):
     kernel: str = ""
     #: Another kernel of the same parameters that stands for it: its name, and the cubin that holds it.
     instead: tuple[str, str] = ("", "")
+    #: Of pointers of its, which floats lie there: the probe makes its own of them.
+    converted: tuple[tuple[int, Element], ...] = ()
     shape: Shape | None = None
     #: Which launch of that shape, from 0.
     launch: int = 0
@@ -276,6 +278,7 @@ def encode_job(job: Job) -> str:
         lines.append(f"kernel {job.kernel}")
     if job.instead[0]:
         lines.append(f"instead {job.instead[0]} {job.instead[1]}")
+    lines += [f"converted {index} {element}" for index, element in job.converted]
     if job.shape is not None:
         lines.append(f"shape {_shape(job.shape)}")
     lines.append(f"launch {job.launch}")

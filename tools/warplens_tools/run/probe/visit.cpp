@@ -10,6 +10,7 @@
 
 #include "blocks.h"
 #include "driver.h"
+#include "instead.h"
 #include "oracle.h"
 #include "rooms.h"
 #include "scrub.h"
@@ -429,16 +430,6 @@ class Visit {
     Ran ran_;                   // of the candidate that is judged
 };
 
-// Another instantiation of the kernel, that the program launches nowhere, is launched where this one is.
-void stand_in(Launch& launch, const Job& job) {
-    CUmodule module = nullptr;
-    CUfunction other = nullptr;
-    check(cuModuleLoad(&module, job.instead_cubin.c_str()), "loading the kernel's other instantiation");
-    check(cuModuleGetFunction(&other, module, job.instead.c_str()), "finding the kernel's other instantiation");
-    if (!(signature(other) == signature(launch.function))) throw std::runtime_error("the other instantiation takes other parameters");
-    launch.function = other;
-}
-
 // Of the card's memory, what nobody has: this process gives its own back only while it ends, which takes a while.
 double free_share() {
     std::size_t free = 0, total = 0;
@@ -461,7 +452,7 @@ void visit(const Job& job, Launch launch, bool from_module, const Allocations& a
         check(cuCtxSynchronize(), "the program's own work before the launch");
         const std::size_t nodes = approach ? approach() : 0;
         launch.function = loaded(launch.function, from_module);
-        if (!job.instead.empty()) stand_in(launch, job);
+        if (!job.instead.empty()) stand_in(launch, job, allocations);
         Visit here(job, launch, allocations, results, nodes);
         here.learn();
         for (const Candidate& candidate : job.candidates) here.judge(candidate);
