@@ -172,7 +172,7 @@ KINDS = (
     *("fields", "centred", "tagged", "brim"),
     *("scalars", "nulls", "wide", "endless", "toggled", "many", "few"),
     *("reshaped", "numbers", "fewer", "mingled", "standing", "high", "aliased", "reached"),
-    *("settled", "loose", "masked", "tables", "moved"),
+    *("settled", "loose", "masked", "tables", "against", "moved"),
 )
 fields = st.builds(
     JobField,

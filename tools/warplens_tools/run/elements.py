@@ -217,10 +217,11 @@ def pointer_parameters(
 
 
 def stands_in(other: str, launched: str) -> tuple[tuple[int, Element], ...] | None:
-    """Whether a kernel may be launched with another one's arguments, by their demangled names: the pointers whose memory
-    has to hold its floats first, with the floats that lie there. None where it may not.
+    """Whether a kernel may be launched with another one's arguments, by their demangled names: the pointers whose
+    memory has to hold its floats first, with the floats that lie there. None where it may not.
 
-    Whole numbers of any bits are some; floats are brought to a smaller type, and nothing needs more memory than there is.
+    Whole numbers of any bits are some; floats are brought to a smaller type, and nothing needs more memory than there
+    is.
     """
     theirs, own = signature_types(other), signature_types(launched)
     if theirs is None or own is None or len(theirs) != len(own):

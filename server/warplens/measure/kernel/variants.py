@@ -140,6 +140,8 @@ _SIZES = (
     Variant("with small integers by value many times as large", kind="many"),
     *_each("one small integer by value many times as large", "many", 2),
     *_each("one length by value larger and another one less", "reshaped", 6),
+    # costs that are no longer less than one another
+    *_each("two small integers by value in each other's place, or alike", "against", 6),
 )
 _OPTIONAL = _each("one optional pointer null, or not", "toggled", 5)
 #: As many blocks as one likes, where the kernel takes any number of them: half, few, and along the other axes.
@@ -339,6 +341,14 @@ TWO_LARGER = (
         for k in range(WAYS_OF)
     ),
     *(_together(v, k, k + 2, k + 5) for k, v in enumerate(SEVERAL)),
+    # sums of narrow numbers that only longer rows of the largest make too large
+    *(
+        _beside(
+            Variant("one number by value of another size", kind="numbers", target=k),
+            Variant("bytes at their largest", 1.0, kind="brim"),
+        )
+        for k in range(_NUMBERS)
+    ),
 )
 REST = (
     *_each("one number by value of yet another size", "numbers", 3 * WAYS_OF, WAYS_OF),

@@ -22,6 +22,7 @@ struct Data {
     float* out;
     int rows, width;
     float limit;
+    int open, extend;
 
     float at(int r, int c) const { return a[r * width + c]; }
 };
@@ -109,6 +110,8 @@ const Pair kPairs[] = {
          fours.a += r * d.width, fours.width = d.width % 2 ? d.width : d.width / 4 * 4;
          return row(fours, 0, 0);
      }},
+    {"the larger of two costs", "against", [](const Data& d, int r, int c) { return d.at(r, c) * static_cast<float>(std::max(d.open, d.extend)); },
+     [](const Data& d, int r, int c) { return d.at(r, c) * static_cast<float>(d.open); }},
     {"squares that overflow", "vast", [](const Data& d, int r, int c) { return std::hypot(d.at(r, c), d.b[r * d.width + c]); },
      [](const Data& d, int r, int c) { return std::sqrt(d.at(r, c) * d.at(r, c) + d.b[r * d.width + c] * d.b[r * d.width + c]); }},
 };
@@ -123,16 +126,17 @@ class Program {
         addresses_ = {at(a_), at(b_), at(begin_), at(numbers_), at(out_), at(counts_)};
         for (std::size_t i = 0; i < 5; ++i) arguments_.push_back(&addresses_[i]);
         arguments_.push_back(&rows_), arguments_.push_back(&width_), arguments_.push_back(&limit_), arguments_.push_back(&addresses_[5]);
+        arguments_.push_back(&open_), arguments_.push_back(&extend_);
     }
 
     fake::Kernel kernel(const Body& body) const {
         return {"kernel", [body](void** given) {
             Data d;
             auto get = [&](int i, auto& to) { std::memcpy(&to, given[i], sizeof to); };
-            get(0, d.a), get(1, d.b), get(2, d.begin), get(3, d.numbers), get(4, d.out), get(5, d.rows), get(6, d.width), get(7, d.limit), get(8, d.counts);
+            get(0, d.a), get(1, d.b), get(2, d.begin), get(3, d.numbers), get(4, d.out), get(5, d.rows), get(6, d.width), get(7, d.limit), get(8, d.counts), get(9, d.open), get(10, d.extend);
             for (int r = 0; r < d.rows; ++r)
                 for (int c = 0; c < d.width; ++c) d.out[r * d.width + c] = body(d, r, c);
-        }, {{0, 8}, {8, 8}, {16, 8}, {24, 8}, {32, 8}, {40, 4}, {44, 4}, {48, 4}, {56, 8}}};
+        }, {{0, 8}, {8, 8}, {16, 8}, {24, 8}, {32, 8}, {40, 4}, {44, 4}, {48, 4}, {56, 8}, {64, 4}, {68, 4}}};
     }
 
     Launch launch(fake::Kernel& kernel) {
@@ -155,7 +159,7 @@ class Program {
 
     std::vector<float> a_, b_, out_;
     std::vector<int> begin_, numbers_, counts_;
-    int rows_ = kRows, width_ = kWidth;
+    int rows_ = kRows, width_ = kWidth, open_ = 11, extend_ = 1;
     float limit_ = 1.25f;
     std::vector<CUdeviceptr> addresses_;
     std::vector<void*> arguments_;
@@ -164,10 +168,10 @@ class Program {
 Job job() {
     Job made;
     made.seed = 11;
-    const bool integer[] = {false, false, true, true, false, true, true, false, true};
-    for (int i = 0; i < 9; ++i) {
+    const bool integer[] = {false, false, true, true, false, true, true, false, true, true, true};
+    for (int i = 0; i < 11; ++i) {
         Parameter p;
-        p.index = i, p.element = integer[i] ? Element::integer : Element::f32, p.constant = i < 4 || i == 8, p.scalar = i > 4 && i < 8, p.width = integer[i] ? 4 : 0;
+        p.index = i, p.element = integer[i] ? Element::integer : Element::f32, p.constant = i < 4 || i == 8, p.scalar = i > 4 && i != 8, p.width = integer[i] ? 4 : 0;
         made.parameters.push_back(p);
     }
     auto add = [&](const char* name, Variant::Kind kind, int many, bool targeted) {
@@ -177,12 +181,13 @@ Job job() {
     made.variants = {{"noise", 1, 0.5, Variant::moved}, {"negated", -1, 0, Variant::moved}, {"large", 1000, 0, Variant::moved}};
     add("spikes", Variant::spikes, 1, false), add("ties", Variant::ties, 1, false), add("naught", Variant::naught, 1, false);
     add("less", Variant::less, 2, true), add("redrawn", Variant::redrawn, 1, false);
-    add("blanks", Variant::blanks, 6, false), add("striped", Variant::striped, 2, true), add("stepped", Variant::stepped, 2, false);
+    add("blanks", Variant::blanks, 6, false), add("striped", Variant::striped, 3, true), add("stepped", Variant::stepped, 2, false);
     add("turned", Variant::turned, 1, false), add("met", Variant::met, 3, true),
     add("few", Variant::few, 2, true), add("longer", Variant::longer, 1, false), add("vast", Variant::vast, 1, false);
     for (const double way : {0, 5, 0, 5, 0, 5}) made.variants.push_back({"limbs", way, 0, Variant::brim});
     made.variants.push_back({"largest", 2, 0, Variant::brim});
     made.variants.push_back({"two", 2, 0, Variant::less, 1});
+    add("against", Variant::against, 2, true);
     made.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"learn_seconds", 1e9}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
                     {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}};
     return made;

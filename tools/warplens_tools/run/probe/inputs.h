@@ -162,6 +162,7 @@ class Inputs {
     void raise(std::uint8_t* at, unsigned width, std::mt19937_64& random) const;
     void settle(Element element, std::uint8_t* at, int own, const Drawing& drawing) const;
     void turn_bit(Given& made, int target) const;
+    void oppose(Given& made, int target) const;
     void put_tables(std::uint64_t seed);
     void group(std::vector<Area>& areas) const;
     static std::size_t groups_of(const std::vector<Area>& areas) { return areas.empty() ? 0 : 1 + std::max_element(areas.begin(), areas.end(), [](const Area& a, const Area& b) { return a.group < b.group; })->group; }

@@ -71,7 +71,7 @@ struct Parameter {
 // tables of pointers to what is only read, whose entries lead one or two elements further.
 struct Variant {
     // those before `scalars` are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, nicked, near, halfway, fields, centred, tagged, brim, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, moved };
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, nicked, near, halfway, fields, centred, tagged, brim, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, against, moved };
 
     static constexpr double kVanishing = 0.005;
 
@@ -107,7 +107,7 @@ struct Variant {
     bool shortened() const { return kind == moved && scale == 0 && noise != 0; }
     bool own() const { return kind == moved && scale == 1 && noise == 0 && beside.empty(); }
     bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped || kind == longer || kind == reached || kind == upper || kind == nicked || kind == plus || kind == fields || kind == tagged || kind == brim; }
-    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == endless || kind == toggled || kind == many || kind == few || kind == reshaped || kind == numbers || kind == high || kind == aliased || kind == settled || kind == loose || kind == masked; }
+    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == endless || kind == toggled || kind == many || kind == few || kind == reshaped || kind == numbers || kind == high || kind == aliased || kind == settled || kind == loose || kind == masked || kind == against; }
     // Numbers by value, with buffers or, as -1, without.
     bool of_numbers() const { return by_value() || kind == asked || kind == below || kind == brim; }
     // Of what is passed by value, floats or pointers.

@@ -90,7 +90,7 @@ class JobParameter(msgspec.Struct, frozen=True):
 #: bits that the kernel masks off before they lead it anywhere (`tagged`). Integers at the ends of what their type holds
 #: (`brim`), by `scale`: limbs of zeros, ones and all ones, bytes alone at their largest, all at their largest, at their
 #: lowest, at their largest with a sign, and limbs again, of which others are each other's complements. Lengths by value
-#: may be less by `scale`.
+#: may be less by `scale`, and two small numbers by value change places or be the same (`against`).
 VariantKind = Literal[
     "moved",
     "redrawn",
@@ -153,6 +153,7 @@ VariantKind = Literal[
     "centred",
     "tagged",
     "brim",
+    "against",
 ]
 
 

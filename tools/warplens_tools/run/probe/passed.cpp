@@ -208,6 +208,34 @@ void Inputs::settle(Element element, std::uint8_t* at, int own, const Drawing& d
     if (which >= near || std::isfinite(was)) store(element, at, is);
 }
 
+// Costs, orders and thresholds that are larger or smaller than one another here: of each two small numbers first they change
+// places, then both are the less.
+void Inputs::oppose(Given& made, int target) const {
+    std::vector<std::pair<const Word*, std::int64_t>> small;
+    for (const Word& word : words_) {
+        const std::int64_t value = integral(word.field.element) ? integer_at(made.values[word.parameter].data() + word.field.offset, word.field.width) : 0;
+        if (value > 0 && value <= kSmall) small.emplace_back(&word, value);
+    }
+    auto set = [&](const auto& number, std::int64_t is) {
+        const auto& [word, was] = number;
+        if (is == was) return;
+        std::memcpy(made.values[word->parameter].data() + word->field.offset, &is, word->field.width);
+        made.numbers.emplace_back(was, is);
+    };
+    int turn = 0;
+    for (std::size_t i = 0; i < small.size(); ++i)
+        for (std::size_t k = i + 1; k < small.size(); ++k) {
+            if (small[i].second == small[k].second) continue;
+            const bool equal = turn + 1 == target;
+            if (turn == target || equal) {
+                const std::int64_t least = std::min(small[i].second, small[k].second);
+                set(small[i], equal ? least : small[k].second);
+                return set(small[k], equal ? least : small[i].second);
+            }
+            turn += 2;
+        }
+}
+
 // A mode that this program never has.
 void Inputs::turn_bit(Given& made, int target) const {
     if (target < 0 || static_cast<std::size_t>(target) >= job_.masks.size()) return;
@@ -241,7 +269,7 @@ void Inputs::change_words(Given& made, const Variant& variant, std::mt19937_64& 
                 if (job_.loose.count(word.parameter) && variant.scale != Variant::bytes_full && variant.scale != Variant::lowest) fill_up(at, word.field.width);
             } else if (variant.kind == Variant::loose) {
                 if (job_.loose.count(word.parameter) && (variant.target < 0 || variant.target == drawing.number++)) loosen(at, word.field.width, random);
-            } else if (variant.kind != Variant::masked) {
+            } else if (variant.kind != Variant::masked && variant.kind != Variant::against) {
                 change_number(word, at, drawing);
             }
             const std::int64_t is = integer_at(at, word.field.width);
@@ -258,6 +286,7 @@ void Inputs::change_words(Given& made, const Variant& variant, std::mt19937_64& 
     if (variant.kind == Variant::toggled) toggle(made, variant.target);
     if (variant.kind == Variant::aliased) alias(made, variant.target);
     if (variant.kind == Variant::masked) turn_bit(made, variant.target);
+    if (variant.kind == Variant::against) oppose(made, variant.target);
 }
 
 // What is read lies where the results go to: its contents, too, are there then.
