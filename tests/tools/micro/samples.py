@@ -149,6 +149,19 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     "integer-division": (
         Sample("by the sizes of a tensor", kernel("o[i] = a[i % n] + a[i / n % n];"), finds=True),
         Sample("by constants", kernel("o[i] = a[i % 24] + a[i / 24 % 7];"), finds=False),
+        Sample(
+            "by constants of a template",
+            "template <typename T> __global__ void k(const float *a, float *o)\n"
+            f"{{ constexpr int w = T::width, all = w * T::height; {INDEX} o[i] = a[i % w] + a[i / w % all]; }}",
+            finds=False,
+        ),
+        Sample(
+            "by what only looks like a constant",
+            "template <typename T> __global__ void k(const float *a, float *o, int h)\n"
+            f"{{ constexpr int w = T::width; const int all = w * h; {INDEX} "
+            "o[i] = a[i % all] + a[i / all % (w + h)]; }",
+            finds=True,
+        ),
     ),
     "per-thread-chunks": (
         Sample("a stretch each", kernel("for (int j = 0; j < 64; ++j) o[i] += a[i * 64 + j];"), finds=True),
@@ -204,6 +217,24 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             kernel(
                 "__shared__ float s[256]; s[threadIdx.x] = a[i]; __syncthreads(); for (int d = 128; d > 0; d >>= 1) { "
                 "if (threadIdx.x < d) s[threadIdx.x] += s[threadIdx.x + d]; __syncthreads(); } o[blockIdx.x] = s[0];"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "tiles between barriers, with a tree of shuffles for each",
+            kernel(
+                "__shared__ float s[256]; float v = 0; for (int t = 0; t < n; t += 256) { s[threadIdx.x] = a[t + i]; "
+                "__syncthreads(); v += s[255 - threadIdx.x]; for (int d = 16; d > 0; d >>= 1) "
+                "v += __shfl_xor_sync(~0u, v, d); __syncthreads(); } o[i] = v;"
+            ),
+            finds=False,
+        ),
+        Sample(
+            "a scan whose distance goes on in its body",
+            kernel(
+                "__shared__ float s[256]; s[threadIdx.x] = a[i]; int d = 1; while (d < 256) { __syncthreads(); "
+                "float v = 0; if (threadIdx.x >= d) v = s[threadIdx.x - d]; __syncthreads(); "
+                "s[threadIdx.x] += v; d *= 2; } o[i] = s[threadIdx.x];"
             ),
             finds=True,
         ),

@@ -72,15 +72,24 @@ def _in_body(tree: SourceTree, body: Node, function: str) -> Iterator[BarrierTre
 
 def _is_tree(tree: SourceTree, loop: Node) -> bool:
     """Whether a loop goes by powers of two and waits for the block in each step; one within such a loop sorts."""
-    code, body = tree.code_of(loop), loop.child_by_field_name("body")
-    stepped = _POWERS.search(code)
-    if stepped is None or body is None or _inner_barriers(tree, body) or not _BARRIER.search(code):
+    body = loop.child_by_field_name("body")
+    if body is None or not _BARRIER.search(tree.code_of(loop)) or _inner_barriers(tree, body):
         return False
+    if not _POWERS.search(_without_inner(tree, loop)):
+        return False  # A loop within may go by powers of two, as of shuffles; this one does not.
     head = tree.code_of(loop)[: body.start_byte - loop.start_byte]
     if _ENDS_AT_WARP.search(head) or not _ELEMENT.search(tree.code_of(body)):
         return False
     outer = loops_around(tree, loop)
     return not any(_POWERS.search(_own_code(tree, around, loop)) for around in outer)
+
+
+def _without_inner(tree: SourceTree, loop: Node) -> str:
+    """A loop's code without that of any loop in it."""
+    code, start = tree.code_of(loop), loop.start_byte
+    for inner in reversed([n for n in walk(loop) if n.type in LOOPS and n != loop]):
+        code = code[: inner.start_byte - start] + code[inner.end_byte - start :]
+    return code
 
 
 def _own_code(tree: SourceTree, loop: Node, inner: Node) -> str:

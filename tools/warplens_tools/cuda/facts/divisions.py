@@ -73,8 +73,19 @@ def _divisions(
         divisor = node.child_by_field_name("right")
         if types is not None and _is_floating(types, node):
             continue
-        if divisor is not None and constants.value(tree.code_of(divisor), divisor.start_byte) is None:
+        if divisor is not None and not _is_compile_time(tree, divisor, constants):
             yield Division(tree.span(node), tree.text_of(divisor), tree.span(divisor).line)
+
+
+def _is_compile_time(tree: SourceTree, divisor: Node, constants: Constants) -> bool:
+    """Whether a divisor has a value that the text gives, or is made of names that are constexpr, whatever they are."""
+    if constants.value(tree.code_of(divisor), divisor.start_byte) is not None:
+        return True
+    if any(n.type in {"call_expression", "field_expression", "subscript_expression"} for n in walk(divisor)):
+        return False
+    names = [n for n in walk(divisor) if n.type == "identifier"]
+    found = [constants.binding(tree.text_of(n), n.start_byte) for n in names]
+    return bool(found) and all(b is not None and b.kind == "constexpr" for b in found)
 
 
 def _is_floating(types: TypeReader, node: Node) -> bool:
