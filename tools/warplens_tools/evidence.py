@@ -14,6 +14,8 @@ from typing import Literal
 
 import msgspec
 
+#: Threads that a block may have on every architecture (CUDA C++ Programming Guide, "Compute Capabilities").
+MOST_THREADS = 1024
 _DOUBLE = re.compile(r"\bdouble\b")
 Tier = Literal["source", "binary", "timing", "counters", "timeline"]
 TIERS: tuple[Tier, ...] = ("source", "binary", "timing", "counters", "timeline")
@@ -302,9 +304,11 @@ class KernelEvidence(msgspec.Struct, frozen=True):
     @property
     def worst(self) -> CompiledKernel | None:
         """The instantiation that spills most, then takes most registers; of double only where there is no other, for a
-        kernel that is made for both is written for the narrower type's speed."""
+        kernel that is made for both is written for the narrower type's speed. One whose launch bounds are above what
+        a block may have is compiled for completeness' sake and never launched: it counts where there is no other."""
+        launched = [k for k in self.compiled if (k.max_threads or 0) <= MOST_THREADS] or self.compiled
         return max(
-            [k for k in self.compiled if not k.is_double] or self.compiled,
+            [k for k in launched if not k.is_double] or launched,
             key=lambda k: (
                 k.resources.spill_store_bytes + k.resources.spill_load_bytes,
                 k.resources.registers,

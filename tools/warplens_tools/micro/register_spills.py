@@ -26,7 +26,8 @@ __global__ void __launch_bounds__(256, 2) k(...)    // at most 128 registers per
 and the loops they stand in; the register cap that `__launch_bounds__` implies.
 
 **Threshold.** Any spill is reported. It is a warning where a spill stands in a loop or more than 64 bytes are
-spilled, because a few bytes outside loops cost less than can be measured. Counters that show no sector of local
+spilled, because a few bytes outside loops cost less than can be measured. Instantiations whose launch bounds
+no block can have are left alone. Counters that show no sector of local
 memory moved withdraw it.
 
 **References.** CUDA C++ Programming Guide, "Launch Bounds"; CUDA C++ Best Practices Guide, "Register
@@ -62,8 +63,8 @@ class RegisterSpills(MicroTool):
     def check(self) -> Iterator[Finding]:
         """One finding for the instantiation that spills most."""
         worst = self.view.compiled
-        if worst is None:
-            return
+        if worst is None or (worst.max_threads or 0) > self.gpu.limits.max_threads_per_block:
+            return  # No block of so many threads can be launched.
         resources = worst.resources
         spilled = resources.spill_store_bytes + resources.spill_load_bytes
         if not spilled:
