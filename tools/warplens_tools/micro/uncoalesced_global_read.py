@@ -31,7 +31,8 @@ it became, and the time that the kernel's other needs leave to gain.
 **Threshold.** Twice the sectors that the wanted bytes fill; with SASS, an expected gain of 1.1. A distance between
 lanes that only the launch knows may be one element, as of an accessor's or a tensor's stride: it counts as a row only
 where a loop, blocks or other threads go along between the lanes. Where nobody wants what lies between them, as of a
-diagonal, nothing is said. Without SASS it is information only. Counters that show no more sectors on the line than
+diagonal, nothing is said. Rows of single bytes whose length is not known are information: neighbouring lanes share the
+sectors of short ones. Without SASS it is information only. Counters that show no more sectors on the line than
 needed withdraw it.
 
 **References.** CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"; Nsight Compute's rule
@@ -67,6 +68,14 @@ class UncoalescedGlobalRead(CoalescingTool):
     def words(self, worst: WarpAccess) -> tuple[str, str]:
         """Message and guidance."""
         text, name = self.view.said(worst.access.span), worst.access.name
+        if self.is_of_bytes(worst):
+            return (
+                f"Uncoalesced read of {text}, byte by byte: {self.most(worst)} sectors per request, "
+                f"{worst.ideal_sectors} would suffice, where rows are long: {lane_words(worst)} in {name}.",
+                f"Pad the rows of {name} to whole words and go through them in 4 or 16 bytes at once (uint32_t, "
+                "uint4): a quarter of the loads and less. Another layout of the lanes helps only where a row "
+                "is longer than a sector.",
+            )
         return (
             f"Uncoalesced read of {text}: {self.most(worst)} sectors per request, {worst.ideal_sectors} would suffice: "
             f"{lane_words(worst)} in {name}.",

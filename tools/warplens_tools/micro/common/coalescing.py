@@ -69,6 +69,8 @@ class CoalescingTool(SectorTool):
             if worst.overfetch < SCATTERED or not self._are_often(found):
                 return
             gain = None  # What it costs beside all else does not show; that it is so does.
+        if self.is_of_bytes(worst):
+            gain = None  # Short rows share sectors, which the L1 keeps.
         rivals = self._rivals(found)
         if any((waste(w), cause_of(w) == "write") > (waste(worst), self.cause == "write") for w in rivals):
             return  # One layout of the lanes, one finding: on the access that wastes most.
@@ -83,6 +85,7 @@ class CoalescingTool(SectorTool):
             guidance=guidance,
             evidence=self.sectors_seen(worst),
             gain=gain,
+            missing=("the length of a row",) if self.is_of_bytes(worst) else (),
             related=tuple(
                 RelatedSpan(w.access.span, f"{w.sectors} sectors per request here too") for w in others
             ),

