@@ -57,6 +57,7 @@ from warplens_tools.micro.common.judges import (
     judge_by_room,
 )
 from warplens_tools.rewrite.float_literals import REWRITE
+from warplens_tools.sass.registers import registers_of
 
 #: SASS opcodes of double arithmetic and the float opcodes that would do the same work.
 _FLOAT_OPCODES = {"DADD": "FADD", "DMUL": "FMUL", "DFMA": "FFMA", "DSETP": "FSETP", "DMNMX": "FMNMX"}
@@ -99,7 +100,7 @@ class DoubleInFloatKernel(MicroTool):
         if most is None or not most.sass:
             if uses:
                 yield self._from_source(uses)
-        elif most.double_indices and most._is_rounded():
+        elif most.double_indices and most._is_rounded() and not most._computes_loaded():
             yield most._from_binary(uses)
 
     def uses_double_data(self) -> bool:
@@ -119,6 +120,20 @@ class DoubleInFloatKernel(MicroTool):
         """Indices of double arithmetic and of conversions to and from it, but for what the math library does itself."""
         rare = self.sass.flow.rare
         return [i for i in self.sass.where(is_double) if i not in rare]
+
+    def _computes_loaded(self) -> bool:
+        """Whether doubles come from memory, and nothing is converted to or from float: the data is double, in records
+        whose fields the kernel's parameters do not show."""
+        code = self.sass.instructions
+        if any(x.opcode == "F2F" and "F32" in x.modifiers for x in code):
+            return False
+        loaded = set[str]()
+        for x in code:
+            written, read = registers_of(x)
+            if x.opcode in _FLOAT_OPCODES and loaded & read:
+                return True
+            loaded = loaded | written if x.opcode == "LDG" and "64" in x.modifiers else loaded - written
+        return False
 
     def _is_rounded(self) -> bool:
         """Whether any of it ends as a float, an integer or a comparison: what stays double until it is stored is

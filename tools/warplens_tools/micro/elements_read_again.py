@@ -54,6 +54,8 @@ from warplens_tools.micro.base import MicroTool
 
 #: What makes threads see each other's shared memory: the sums are then not each thread's own.
 _SHARES = re.compile(r"__sync|\bsync\s*\(|__shfl|barrier")
+#: What an element names, and is not: the loads through it are other instructions, which caches of their own serve.
+_HANDLES = (["cudaTextureObject_t"], ["cudaSurfaceObject_t"])
 
 
 class ElementsReadAgain(MicroTool):
@@ -137,7 +139,11 @@ class ElementsReadAgain(MicroTool):
         )
 
     def _reads(self) -> Iterator[Finding]:
-        found = [r for r in read_again(self.view.accesses) if self._is_loaded(r.access)]
+        found = [
+            r
+            for r in read_again(self.view.accesses)
+            if self._is_loaded(r.access) and r.access.element_type.split()[-1:] not in _HANDLES
+        ]
         if not found:
             return
         worst = found[0]

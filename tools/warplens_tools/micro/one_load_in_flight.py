@@ -128,7 +128,8 @@ class OneLoadInFlight(MicroTool):
         return {p.index: p.stride for p in self.sass.patterns if p.space == "global"}
 
     def _is_rest(self, loads: list[int]) -> bool:
-        """Whether the line has more loads in another loop: the compiler unrolled it, and this is what is left over."""
+        """Whether the line has more loads in another loop: the compiler unrolled it, and this is what is left over; or
+        the text has the loop of whole vectors beside it."""
         here = {self.sass.lines[i] for i in loads}
         others = (
             set(p.indices) - set(loads)
@@ -136,7 +137,20 @@ class OneLoadInFlight(MicroTool):
             if loads[0] not in p.indices
         )
         alike = ([i for i in own if self.sass.lines[i] in here and self._is_load(i)] for own in others)
-        return any(len(own) > len(loads) for own in alike)
+        return any(len(own) > len(loads) for own in alike) or all(map(self._is_after_vectors, loads))
+
+    def _is_after_vectors(self, load: int) -> bool:
+        """Whether another loop of the text reads the same array in wider elements: this one takes what they leave."""
+        line, width = self.sass.lines[load], access_bytes(self.sass.instructions[load])
+        every = [a for a in self.view.global_accesses if a.reads and a.loops]
+        here = [a for a in every if a.span.line == line]
+        return any(
+            other.name == own.name
+            and other.loops[-1].offset != own.loops[-1].offset
+            and (self.view.element_bytes(other.element_type) or 0) > width
+            for own in here
+            for other in every
+        )
 
     def _is_load(self, index: int) -> bool:
         return self.sass.instructions[index].opcode == "LDG"

@@ -157,16 +157,24 @@ class UnoverlappedCopy(MicroTool):
         )
 
     def _is_needed(self, load: int, inside: list[int]) -> bool:
-        """Whether an iteration reads what it has loaded, other than to hand it to the next one."""
+        """Whether an iteration reads what it has loaded, other than to hand it to the next one: in a register, or
+        behind its work on shared memory in a second buffer there."""
         code = self.sass.instructions
         loaded = registers_of(code[load])[0]
         for i in (i for i in inside if i > load):
             written, read = registers_of(code[i])
             if read & loaded:
+                if code[i].opcode == "STS" and self._works_between(load, i):
+                    return False
                 return code[i].opcode != "MOV" and code[i].modifiers[:1] != ("MOV",)
             if written & loaded:
                 return False
         return False
+
+    def _works_between(self, first: int, last: int) -> bool:
+        """Whether code between two instructions reads shared memory and computes with it."""
+        between = self.sass.instructions[first + 1 : last]
+        return any(x.opcode in ("LDS", "LDSM") for x in between) and any(map(flops, between))
 
     def _copies_asynchronously(self) -> bool:
         digits = "".join(ch for ch in self.gpu.arch if ch.isdigit())
