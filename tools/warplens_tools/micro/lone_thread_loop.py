@@ -23,6 +23,7 @@ sum = reduce_block(sum);                   // shuffles, then one barrier
 **Evidence.** The conditions around the loop, worked out for every thread of a block; the loop's accesses of memory.
 
 **Threshold.** At most an eighth of a block of two warps or more; loops of fewer than 32 iterations are left alone.
+Where no launch tells the block, loops over the block's extents alone, as information.
 Information where nothing says how long the loop is: a warning needs a count, or a loop from a constant to a
 parameter, for what starts or ends at a value worked out in the kernel is most often the few elements that a wide
 loop leaves over. Information too where it reads shared memory alone, and where one thread adds up a part of each of
@@ -33,9 +34,11 @@ CUDA"."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
+from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.guards import guarded_loops
 from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.finding import Finding, Gain
@@ -46,6 +49,10 @@ from warplens_tools.text import Span
 LONG = 32
 _SEEN = frozenset({"global", "shared"})
 _VOTES = re.compile(r"\b__(?:any|all|ballot)(?:_sync)?\s*\(")
+_GUIDANCE = (
+    "Deal the iterations out to all threads of the block (from threadIdx.x on, in steps of blockDim.x) and combine "
+    "their parts by shuffles."
+)
 
 
 class LoneThreadLoop(MicroTool):
@@ -61,7 +68,10 @@ class LoneThreadLoop(MicroTool):
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on its first such loop."""
-        threads = self.view.threads or 0
+        threads = self.view.threads
+        if threads is None:
+            yield from self._over_block()
+            return
         if threads < 2 * self.gpu.limits.warp_size:
             return
         for loop, condition in guarded_loops(self.view.tree, self.view.kernel, self.view.dim3):
@@ -71,7 +81,8 @@ class LoneThreadLoop(MicroTool):
                 if a.reads and a.space in _SEEN and any(around.span == loop for around in a.loops)
             ]
             around = [x for a in inside for x in a.loops if x.span == loop]
-            if not inside or any(x.trips is not None and x.trips < LONG for x in around):
+            brief = any(x.trips is not None and x.trips < LONG for x in around)
+            if not inside or (brief and max(_trips_from(a, loop) for a in inside) < LONG):
                 continue
             if _VOTES.search(self.view.said(loop)):
                 continue  # A warp that votes on what other blocks have written waits for them.
@@ -90,16 +101,37 @@ class LoneThreadLoop(MicroTool):
                     f"Only threads with {said} run this loop over {inside[0].name}: the others of the block's "
                     f"{threads} are idle."
                 ),
-                guidance=(
-                    "Deal the iterations out to all threads of the block (from threadIdx.x on, in "
-                    "steps of blockDim.x) and "
-                    "combine their parts by shuffles."
-                ),
+                guidance=_GUIDANCE,
                 evidence=(
                     self.view.observe("condition around the loop", said, tier="source"),
                     self.view.observe("threads per block", float(threads), tier="source"),
                 ),
                 gain=Gain.of(min(most, 4.0), most) if self.sass and long else None,
+                index_query="block reduce warp shuffle",
+            )
+            return
+
+    def _over_block(self) -> Iterator[Finding]:
+        """A loop with an iteration for each thread of a block whose size no launch tells."""
+        for loop, condition in guarded_loops(self.view.tree, self.view.kernel, self.view.dim3):
+            inside = [
+                a
+                for a in self.view.accesses
+                if a.reads and a.space in _SEEN and any(_is_of_block(x) for x in a.loops if x.span == loop)
+            ]
+            if not inside:
+                continue
+            said = self.view.said(condition).strip()
+            yield self.finding(
+                self.view.line_span(loop.line),
+                severity="information",
+                confidence="low",
+                message=(
+                    f"Only threads with {said} run this loop over {inside[0].name}, an iteration for each of the "
+                    "block's: the others are idle."
+                ),
+                guidance=_GUIDANCE,
+                evidence=(self.view.observe("condition around the loop", said, tier="source"),),
                 index_query="block reduce warp shuffle",
             )
             return
@@ -111,6 +143,17 @@ class LoneThreadLoop(MicroTool):
             return False
         every = {x.span: x for a in self.view.accesses for x in a.loops}
         return any(x.trips is None and span != loop for span, x in every.items())
+
+
+def _trips_from(access: ArrayAccess, outer: Span) -> int:
+    """Times that an access runs in a loop and those within it, where the text tells all of them; else 0."""
+    trips = [x.trips for x in access.loops if outer.contains(x.span)]
+    return math.prod(n or 0 for n in trips)
+
+
+def _is_of_block(loop: Loop) -> bool:
+    """Whether it runs to the size of the block, or along one of its axes."""
+    return loop.bound is not None and {s.kind for s in loop.bound.symbols} == {"block size"}
 
 
 def _is_whole(loop: Loop) -> bool:

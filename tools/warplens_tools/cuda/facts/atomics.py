@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import overload
 
 import msgspec
 from tree_sitter import Node
@@ -95,6 +96,17 @@ def _outside(code: str, depth: int) -> str:
     return "".join(kept)
 
 
+@overload
+def _bare(node: Node) -> Node: ...
+@overload
+def _bare(node: None) -> None: ...
+def _bare(node: Node | None) -> Node | None:
+    """An expression without the parentheses around it: `low->x` of `(low->x)`."""
+    while node is not None and node.type == "parenthesized_expression" and node.named_child_count == 1:
+        node = node.named_children[0]
+    return node
+
+
 class _AtomicReader:
     def __init__(self, tree: SourceTree, kernel: Kernel, forms: FormReader, body: Node) -> None:
         self.tree, self.forms, self.body = tree, forms, body
@@ -138,8 +150,9 @@ class _AtomicReader:
 
     def _place(self, target: Node) -> tuple[Pointer | None, Node | None]:
         """Where the first argument points, and the index expression it is given by."""
+        target = _bare(target)
         found = self.pointers.pointer(target)
-        inner = target.child_by_field_name("argument")
+        inner = _bare(target.child_by_field_name("argument"))
         if target.type == "pointer_expression" and inner is not None and inner.type == "identifier":
             return self._scalar(inner), None
         while inner is not None and inner.type == "field_expression":  # &bins[i].count, &totals->mass
@@ -148,7 +161,7 @@ class _AtomicReader:
                 .rpartition(self.tree.code_of(inner.named_children[-1]))[0]
                 .endswith("->")
             )
-            inner = inner.child_by_field_name("argument")
+            inner = _bare(inner.child_by_field_name("argument"))
             if arrow and inner is not None and inner.type != "subscript_expression":
                 return self.pointers.pointer(inner), None
             if inner is not None and inner.type == "subscript_expression":
