@@ -31,7 +31,8 @@ loops nest in the kernel, a hint where it has loops; a thread for each where loo
 Fewer blocks than SMs, of a size that only the run
 knows, are information, and so is a launch whose threads spin on an atomic, as for a lock: nothing is promised of more
 of them. The second stage of a reduction (one block that takes the number of blocks of another launch) is
-left alone.
+left alone. A kernel that no launch here is of is told, as information, where its nested loops go by the threads of a
+block and nothing in it asks which block that is.
 
 **References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics"; CUDA C++ Programming Guide,
 "Maximize Utilization".
@@ -74,6 +75,10 @@ _PER_THREAD = re.compile(
 _STRIDES_BLOCKS = re.compile(r"\bgridDim\b")
 
 
+#: How SASS names what tells a block from another: its index, its rank in a cluster.
+_NUMBERS_OF_BLOCKS = re.compile(r"SR_(?:CTAID|CgaCta|CLUSTER)", re.IGNORECASE)
+
+
 class GridTooSmall(MicroTool):
     """The grid leaves SMs or schedulers without work."""
 
@@ -92,7 +97,8 @@ class GridTooSmall(MicroTool):
         sms = self.gpu.multiprocessors
         if shape is None:
             yield from (
-                list(self._untold())
+                list(self._of_one_block())
+                or list(self._untold())
                 or list(self._few_blocks())
                 or list(self._per_item())
                 or self._per_thread()
@@ -146,6 +152,37 @@ class GridTooSmall(MicroTool):
             ),
             evidence=shape.observations(self.gpu),
         )
+
+    def _of_one_block(self) -> Iterator[Finding]:
+        """A kernel that nothing here launches, whose threads share loops within loops out among one block: it asks for
+        no number of a block."""
+        code = self.sass.instructions
+        if self.view.sites or max(self.sass.flow.depths, default=0) < NESTED:
+            return
+        if any(_NUMBERS_OF_BLOCKS.search(o) for x in code for o in x.operands) or not self._deals_out():
+            return
+        sms = self.gpu.multiprocessors
+        yield self.finding(
+            self.view.kernel.name_span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"{self.view.kernel.name} is written for a single block: it asks for no block's number, and its loops "
+                f"within loops go by the threads of one, on one of the {sms} SMs of {self.gpu.name}."
+            ),
+            guidance=(
+                "Let blockIdx choose a part of the outer loop for each block (a row, an item), and combine the parts "
+                "in a second launch where they meet."
+            ),
+            evidence=(
+                self.view.observe("deepest loops of the kernel", float(max(self.sass.flow.depths))),
+                self.view.observe("SMs of the card", float(sms)),
+            ),
+        )
+
+    def _deals_out(self) -> bool:
+        """Whether a loop goes on by the threads of the block, as where they share its elements."""
+        return re.search(r"\+=\s*blockDim\.[xyz]\b", self.view.body) is not None
 
     def _few_blocks(self) -> Iterator[Finding]:
         """A launch of fewer blocks than there are SMs, of a size that only the run knows."""

@@ -21,7 +21,8 @@ scale<<<blocks, 64>>>(x);                 // or 32: the grid makes up for it
 **Evidence.** The block of the launches; from SASS, the cycles of the pipes against those of device memory, which idle
 lanes do not load.
 
-**Threshold.** A tenth more lanes than threads, and a tenth of the time in the bounded model. Blocks of one thread are
+**Threshold.** A tenth more lanes than threads, and a tenth of the time in the bounded model; information without that
+where half of the lanes idle and more. Blocks of one thread are
 information, for what its lanes could share is not known. Information too where the kernel does not read `blockDim`: it
 is then written for blocks of this very size, and more threads of a block find nothing to do.
 
@@ -36,6 +37,10 @@ from collections.abc import Iterator
 from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, ISSUE, L1, L2, judge_by_room
+
+#: Lanes for each thread from which it is told whatever bounds the kernel: the SM's places for blocks and warps, which
+#: hide its waits, are then held by half as many threads.
+HALF_IDLE = 2.0
 
 
 class PartialWarps(MicroTool):
@@ -60,8 +65,12 @@ class PartialWarps(MicroTool):
         lanes = -(-threads // size) * size
         ratio = lanes / threads
         gain = self._gain(ratio) if self.sass and threads > 1 else None
-        if ratio < self.worth or (gain is not None and gain.estimate < self.worth):
+        if ratio < self.worth:
             return
+        if gain is not None and gain.estimate < self.worth:
+            if ratio < HALF_IDLE:
+                return
+            gain = None  # What bounds the launch is not told by the lanes; that half of them idle is.
         sites = self.view.sites
         free = "blockDim" in self.view.body
         yield self.finding(
