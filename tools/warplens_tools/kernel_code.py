@@ -14,6 +14,7 @@ from warplens_tools.arch.occupancy import Occupancy
 from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
 from warplens_tools.cuda.facts.launch_arguments import argument_values
 from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
+from warplens_tools.cuda.syntax.lexical import split_arguments
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
 from warplens_tools.cuda.values.constants import Dim3, layouts_of
 from warplens_tools.cuda.values.forms import Form
@@ -141,8 +142,20 @@ class KernelCode(msgspec.Struct, frozen=True, dict=True, eq=False):
         return dict(zip(names[-len(given) :], given, strict=False)) if given else {}
 
     def element_bytes(self, name: str) -> int | None:
-        """Bytes of a type by its name, a template parameter taken as its argument; None where not known."""
-        return layouts_of(self.tree).bytes(self.template_arguments.get(name, name))
+        """Bytes of a type by its name, a template parameter taken as its argument, and a name that the text does not
+        explain as what the compiler made of it; None where not known."""
+        layouts = layouts_of(self.tree)
+        known = layouts.bytes(self.template_arguments.get(name, name))
+        return known if known is not None else layouts.bytes(self._compiled_types.get(name, ""))
+
+    @cached_property
+    def _compiled_types(self) -> dict[str, str]:
+        """What the types that the parameters are written with are in the compiled instance, by name."""
+        given = _passed(self.compiled.demangled) if self.compiled is not None else ()
+        listed = self.kernel.parameters
+        if len(given) != len(listed):
+            return {}
+        return {p.element_type: _plain(t) for p, t in zip(listed, given, strict=True) if t.count("*") <= 1}
 
     @cached_property
     def body(self) -> str:
@@ -241,6 +254,23 @@ class KernelCode(msgspec.Struct, frozen=True, dict=True, eq=False):
             return self.kernel.name_span
         start = len(text) - len(text.lstrip()) + 1
         return Span(line, start, line, max(len(text.rstrip()) + 1, start + 1))
+
+
+def _plain(written: str) -> str:
+    """A type without `const`, references and pointers: "double" of "double const*"."""
+    return " ".join(re.sub(r"\bconst\b|\bvolatile\b|__restrict(?:__)?|[*&]", " ", written).split())
+
+
+def _passed(demangled: str) -> tuple[str, ...]:
+    """("float*", "int") of "void ns::scale<float>(float*, int)"; none where no list is told, as of extern "C"."""
+    if not demangled.endswith(")"):
+        return ()
+    depth, end = 0, len(demangled) - 1
+    for start in range(end, -1, -1):
+        depth += (demangled[start] == ")") - (demangled[start] == "(")
+        if not depth:
+            return tuple(split_arguments(demangled[start + 1 : end]))
+    return ()
 
 
 def _arguments(demangled: str, name: str) -> tuple[str, ...]:

@@ -47,7 +47,8 @@ typedef double real;
 typedef float real;
 #endif
 
-__global__ void pairs_within(const real *x, const real *y, int *pairs, int n, real reach)
+// Without C++ linkage the compiled name lists no types.
+extern "C" __global__ void pairs_within(const real *x, const real *y, int *pairs, int n, real reach)
 {
     const int one = blockIdx.x * blockDim.x + threadIdx.x;
     if (one >= n) return;
