@@ -12,6 +12,7 @@ from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.lazily import cached_property
 from warplens_tools.machine.coalescing import WarpAccess, accesses_by_loaded
 from warplens_tools.machine.counted import Wasteful
+from warplens_tools.micro.base import Place
 from warplens_tools.micro.common.judges import judge_by_sectors
 from warplens_tools.micro.common.scattered import Scattered, repaired_too, scattered, scattered_gain
 from warplens_tools.micro.common.sectors import NEAR, SCATTERED, Cause, SectorTool, cause_of
@@ -154,8 +155,9 @@ class CoalescingTool(SectorTool):
         # Where no launch tells the block, lanes may be of several of its rows, and an unknown distance an element.
         rows = worst.stride is None or "threadIdx.y" in self.view.body
         told = self.view.block is not None or not rows
+        place = self._place_of(worst)
         yield self.finding(
-            self.sass.hottest_line(worst.indices),
+            place.line,
             severity="warning" if told and not self._is_told_of_more() else "information",
             confidence="medium" if told else "low",
             missing=() if told else ("how far apart neighbouring lanes are",),
@@ -169,7 +171,15 @@ class CoalescingTool(SectorTool):
                 self.view.observe("global accesses on the line", float(len(worst.indices))),
             ),
             gain=gain if told else None,
+            related=place.related,
         )
+
+    def _place_of(self, worst: Scattered) -> Place:
+        """The kernel's line; of a kernel that a macro writes on one line, that of the function which it calls."""
+        span = self.view.kernel.span
+        if span.line == span.end_line:
+            return self.hottest_place(worst.indices)
+        return Place(self.sass.hottest_line(worst.indices))
 
     def _is_told_of_more(self) -> bool:
         """Whether the same new layout of the lanes repairs accesses the other way, which run more often."""
