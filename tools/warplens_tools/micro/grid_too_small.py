@@ -45,12 +45,13 @@ import re
 from collections.abc import Iterator
 
 from warplens_tools.cuda.model import LaunchSite
-from warplens_tools.cuda.syntax.lexical import split_arguments
 from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.launches import Geometry
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.chains import chain_of
+from warplens_tools.micro.common.one_block import is_of_one_block
 from warplens_tools.micro.common.serial import judge_small_grid
+from warplens_tools.micro.common.spelled_grids import PER_ITEM, PER_THREAD, first_extent, is_quotient
 from warplens_tools.micro.common.spins import spins
 
 #: How a launch spells the stream that it need not name.
@@ -61,22 +62,8 @@ _DEFAULT_STREAMS = frozenset({"", "0", "nullptr", "NULL"})
 THIN, ENOUGH = 0.5, 1.3
 #: Loops within loops: from there a block has much to do by itself.
 NESTED = 2
-#: A grid that is a count of things, or a product of two, and no quotient: `b`, `batch * heads`, `dim3(b, h)`; names of
-#: blocks and grids tell nothing.
-_NAME = r"(?!\w*(?:grid|block|Grid|Block|GRID|BLOCK|dim|Dim|sm|SM))[A-Za-z_][\w.]*(?:->\w+)?"
-_PER_ITEM = re.compile(rf"(?:dim3\s*\(\s*)?{_NAME}(?:\s*[*,]\s*{_NAME})?\s*\)?")
-#: A grid of threads for a count of things: `(n + 255) / 256`, `(b * m - 1) / kThreads + 1`, `ceil_div(n, 256)`.
-_COUNT = r"([A-Za-z_][\w.]*(?:\s*\*\s*[A-Za-z_][\w.]*)?)"
-_PER_THREAD = re.compile(
-    rf"(?:dim3\s*\(\s*)?(?:(?:1\s*\+\s*)?\(\s*{_COUNT}\s*[-+][\s\w+-]*\)\s*/\s*\w+(?:\s*\+\s*1)?"
-    rf"|\w*(?:div|Div|DIV|ceil|CEIL|BLOCKS|blocks)\w*\s*\(\s*{_COUNT}\s*,\s*\w+\s*\))\s*\)?"
-)
 #: A kernel whose blocks take several items in turn.
 _STRIDES_BLOCKS = re.compile(r"\bgridDim\b")
-
-
-#: How SASS names what tells a block from another: its index, its rank in a cluster.
-_NUMBERS_OF_BLOCKS = re.compile(r"SR_(?:CTAID|CgaCta|CLUSTER)", re.IGNORECASE)
 
 
 class GridTooSmall(MicroTool):
@@ -156,12 +143,9 @@ class GridTooSmall(MicroTool):
     def _of_one_block(self) -> Iterator[Finding]:
         """A kernel that nothing here launches, whose threads share loops within loops out among one block: it asks for
         no number of a block."""
-        code = self.sass.instructions
-        if self.view.sites or max(self.sass.flow.depths, default=0) < NESTED:
+        deep, sms = max(self.sass.flow.depths, default=0), self.gpu.multiprocessors
+        if self.view.sites or deep < NESTED or not is_of_one_block(self.sass.instructions, self.view.body):
             return
-        if any(_NUMBERS_OF_BLOCKS.search(o) for x in code for o in x.operands) or not self._deals_out():
-            return
-        sms = self.gpu.multiprocessors
         yield self.finding(
             self.view.kernel.name_span,
             severity="information",
@@ -175,14 +159,10 @@ class GridTooSmall(MicroTool):
                 "in a second launch where they meet."
             ),
             evidence=(
-                self.view.observe("deepest loops of the kernel", float(max(self.sass.flow.depths))),
+                self.view.observe("deepest loops of the kernel", float(deep)),
                 self.view.observe("SMs of the card", float(sms)),
             ),
         )
-
-    def _deals_out(self) -> bool:
-        """Whether a loop goes on by the threads of the block, as where they share its elements."""
-        return re.search(r"\+=\s*blockDim\.[xyz]\b", self.view.body) is not None
 
     def _few_blocks(self) -> Iterator[Finding]:
         """A launch of fewer blocks than there are SMs, of a size that only the run knows."""
@@ -214,7 +194,7 @@ class GridTooSmall(MicroTool):
         """A launch of one block for each of a count that only the run knows, whose kernel walks on in loops: told
         quietly where few of them would leave the card idle."""
         depth = max(self.sass.flow.depths, default=0)
-        counts = (s for s in self.view.sites if _PER_ITEM.fullmatch(s.grid) and not self._is_quotient(s))
+        counts = (s for s in self.view.sites if PER_ITEM.fullmatch(s.grid) and not is_quotient(self.view, s))
         site = next(counts, None)
         if site is None or not depth or self._is_serial() or _STRIDES_BLOCKS.search(self.view.body):
             return
@@ -237,34 +217,6 @@ class GridTooSmall(MicroTool):
             ),
         )
 
-    def _is_quotient(self, site: LaunchSite) -> bool:
-        """Whether a grid's name was set to a count of blocks: `gr = (n + 255) / 256`, `dim3 g(ceil(n / 16.0), h)`."""
-        if site.path:
-            return False
-        return any(
-            re.search(r"/|div|ceil", self._set_to(site, name), re.IGNORECASE)
-            for name in re.findall(r"[A-Za-z_]\w*", site.grid)
-        )
-
-    def _set_to(self, site: LaunchSite, name: str) -> str:
-        """What a name was last set to before a launch of the file, up to the semicolon; "" where nothing is seen."""
-        code = self.view.tree.masked.source[: self.view.text.offset(site.span.line, site.span.column)]
-        said = re.findall(rf"\b{name}(?:\.[xyz])?\s*(?:=(?!=)|\(|\{{)([^;]*)", code)
-        return said[-1] if said else ""
-
-    def _first_extent(self, site: LaunchSite) -> str:
-        """The grid's first extent as it was worked out: `(n + 255) / 256` of `dim3 grid(blocks, 16)` and `blocks`."""
-        text = site.grid.strip()
-        for _ in range(2):
-            if site.path or not re.fullmatch(r"[A-Za-z_]\w*", text):
-                break
-            text = self._set_to(site, text).strip()
-            if text.count(")") > text.count("("):  # dim3 grid(blocks, 16);
-                text, *others = map(str.strip, split_arguments(text.removesuffix(")")))
-                if not all(re.fullmatch(r"[\dA-Z_]+", other) for other in others):
-                    return ""  # a grid of two axes
-        return text
-
     def _per_thread(self) -> Iterator[Finding]:
         """A launch of one thread for each of a count that only the run knows, whose threads walk loops within loops of
         global memory alone."""
@@ -275,7 +227,7 @@ class GridTooSmall(MicroTool):
             (
                 (s, hit[1] or hit[2])
                 for s in self.view.sites
-                if (hit := _PER_THREAD.fullmatch(self._first_extent(s)))
+                if (hit := PER_THREAD.fullmatch(first_extent(self.view, s)))
             ),
             None,
         )
