@@ -572,6 +572,41 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         ),
         Sample("chosen by data", kernel("atomicAdd(&o[(int)a[i] % n], 1.0f);"), finds=False),
         Sample("its own", kernel("int p = i % n, q = i / n; atomicAdd(&o[q * n + p], a[i]);"), finds=False),
+        Sample(
+            "its own, in every iteration",
+            kernel("for (int k = 0; k < n; ++k) atomicAdd(&o[i], a[k * n + i]);"),
+            finds=True,
+        ),
+        Sample(
+            "its own once",
+            kernel("float s = 0; for (int k = 0; k < n; ++k) s += a[k * n + i]; atomicAdd(&o[i], s);"),
+            finds=False,
+        ),
+        Sample(
+            "others in every iteration",
+            kernel("for (int k = 0; k < n; ++k) atomicAdd(&o[k * n + i], a[i]);"),
+            finds=False,
+        ),
+        Sample(
+            "others by a name of the loop's",
+            kernel("for (int k = 0; k < n; ++k) { int p = k * n + i; atomicAdd(&o[p], a[i]); }"),
+            finds=False,
+        ),
+        Sample(
+            "others by a name that goes on",
+            kernel("int p = i; for (int k = 0; k < n; ++k) { atomicAdd(&o[p], a[i]); p += n; }"),
+            finds=False,
+        ),
+        Sample(
+            "others by the loop's own steps",
+            kernel("int p = i; while (p < n) { atomicAdd(&o[p], a[p]); p += gridDim.x * blockDim.x; }"),
+            finds=False,
+        ),
+        Sample(
+            "a place in a list in every iteration",
+            kernel("for (int k = 0; k < n; ++k) { int at = atomicAdd((int *)&o[i], 1); o[at * n] = k; }"),
+            finds=False,
+        ),
     ),
     "uneven-loops": (
         Sample(

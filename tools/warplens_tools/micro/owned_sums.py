@@ -24,7 +24,8 @@ out[p] = sum;                                           // no atomic, nothing to
 ```
 
 **Evidence.** The index of an atomic addition of global memory as a form over the thread's index: all that it takes of
-it are remainders, or quotients, or an axis of the block that the kernel uses is not in it.
+it are remainders, or quotients, or an axis of the block that the kernel uses is not in it; or a loop around it that
+moves none of the names that choose the element.
 
 **Threshold.** Lanes and blocks that are single threads by a test are left alone. It is information: the elements may be
 few, so that threads are wanted.
@@ -39,6 +40,7 @@ import re
 from collections.abc import Iterator
 
 from warplens_tools.cuda.facts.atomics import Atomic, atomics
+from warplens_tools.cuda.facts.read_again import is_long
 from warplens_tools.cuda.values.forms import Form, Symbol, describe
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
@@ -67,11 +69,48 @@ class OwnedSums(MicroTool):
             if told:
                 yield self._told(atomic, told)
                 return
+            if self._is_repeated(atomic):
+                yield self._of_one_thread(atomic)
+                return
+
+    def _is_repeated(self, atomic: Atomic) -> bool:
+        """Whether a thread adds to one element of its own in every iteration of a long loop, and asks for no result."""
+        index, loop = atomic.index, atomic.loops[-1] if atomic.loops else None
+        if loop is None or index is None or index.uniform or loop in atomic.walked or not is_long(loop):
+            return False
+        if atomic.space != "global" or atomic.claimed or _plain(atomic) not in _SUMS:
+            return False
+        moved = (loop.counter, f"{loop.variable}@{loop.offset}", f"iteration@{loop.offset}")
+        before = self.view.text.line_text(atomic.span.line)[: atomic.span.column - 1].rstrip()
+        alone = not before or before[-1] in ";{})" or before.endswith("else")
+        return alone and not any(name and index.mentions(name) for name in moved)
+
+    def _of_one_thread(self, atomic: Atomic) -> Finding:
+        text = self.view.said(atomic.span)
+        return self.finding(
+            atomic.span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"Atomic in every iteration on one element: {text} goes to the L2 each time around the loop of line "
+                f"{atomic.loops[-1].span.line}, on which its place does not depend."
+            ),
+            guidance=(
+                f"Sum in a register over the loop and add to {atomic.name} once behind it; where no other thread adds "
+                "to the element, store it without an atomic."
+            ),
+            evidence=(self.view.observe("atomic on the thread's element", atomic.function, tier="source"),),
+        )
 
     def _who(self, atomic: Atomic) -> str:
         """Which threads meet at an element, in words; "" where that is not known."""
-        sums = atomic.function.removeprefix("::").removesuffix("_block").removesuffix("_system") in _SUMS
-        if not sums or atomic.space != "global" or atomic.index is None or atomic.leader or atomic.guarded:
+        if (
+            _plain(atomic) not in _SUMS
+            or atomic.space != "global"
+            or atomic.index is None
+            or atomic.leader
+            or atomic.guarded
+        ):
             return ""
         parts = [s for symbols, _ in atomic.index.terms for s in symbols if s.mentions(_LANE)]
         left_out = self._left_out(atomic.index)
@@ -120,6 +159,11 @@ class OwnedSums(MicroTool):
                 self.view.observe("atomic on a part of the thread's index", atomic.function, tier="source"),
             ),
         )
+
+
+def _plain(atomic: Atomic) -> str:
+    """ "atomicAdd" of `::atomicAdd_block`."""
+    return atomic.function.removeprefix("::").removesuffix("_block").removesuffix("_system")
 
 
 def _depth(form: Form) -> int:
