@@ -51,7 +51,7 @@ class NarrowTool(SectorTool):
     def told_by_sass(self) -> Iterator[Finding]:
         """What the instructions alone show: vectors that were not used, then bytes of shared memory, or else a thread
         that has hardly anything to move."""
-        every = [*self._unjoined()]
+        every = [*self._unjoined()] or [*self._stored_bytes()]
         yield from every
         lines = {f.line for f in every}
         others = (self.bytes_in_shared, self._little)
@@ -91,6 +91,37 @@ class NarrowTool(SectorTool):
                     "share of the global accesses that vectors spare", round(spared / every, 2)
                 ),
             ),
+            index_query="vectorized copy alignment 128 bit",
+        )
+
+    def _stored_bytes(self) -> Iterator[Finding]:
+        """Elements of one or two bytes, side by side, that a loop works out from no loads, and stores singly."""
+        sass = self.sass
+        beside = {p.index for p in sass.patterns if p.space == "global" and p.stride == p.width}
+        stores: list[int] = []
+        for loop in sass.flow.loops:
+            inside = sass.flow.instructions_of(loop)
+            moves = [i for i in inside if sass.instructions[i].opcode in ("LDG", "STG")]
+            if beside.issuperset(moves) and not any(is_load(sass.instructions[i]) for i in moves):
+                stores += moves
+        width = max((access_bytes(sass.instructions[i]) for i in stores), default=0)
+        line = sass.hottest_line(stores)
+        if width > SMALL or line is None:
+            return
+        yield self.finding(
+            line,
+            severity="information",
+            confidence="low",
+            message=(
+                f"Small elements one by one: this line stores {count(width, 'byte')} a thread in each iteration, "
+                f"{self.gpu.limits.warp_size * width} a request: vector accesses of 16 bytes take one instruction for "
+                f"{WIDE // width}."
+            ),
+            guidance=(
+                "Let each thread work out several neighbouring elements and store them as one vector (uchar4, uint4), "
+                "where alignment allows; of a random number use every byte."
+            ),
+            evidence=(self.view.observe("bytes per access", float(width), "byte", float(WIDE)),),
             index_query="vectorized copy alignment 128 bit",
         )
 
