@@ -12,23 +12,21 @@ the noise of the same visit; `confirm` adds the rebuilt program and fresh proces
 
 from __future__ import annotations
 
-import os
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import TracebackType
 
 import msgspec
-import psutil
 
 from warplens.measure.build.candidates import Builder, Built
 from warplens.measure.build.geometry import NoGeometry
 from warplens.measure.build.own_geometry import as_written, asking
+from warplens.measure.build.ruled_geometry import by_its_rule
 from warplens.measure.confirm import Confirmation, confirm
 from warplens.measure.costs import BUILD
 from warplens.measure.coverage import Coverage, kernel_twin
+from warplens.measure.folders import judge_folder
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.further import FurtherJudge
 from warplens.measure.kernel.shapes import judge_shapes, others_of
@@ -49,20 +47,11 @@ from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import InputError, MissingToolError, TimeLimitError
 from warplens_tools.evidence import Unknown
 from warplens_tools.process.task import UNATTENDED, Task
+from warplens_tools.run.probe.job import UNTOLD_GRID
 from warplens_tools.run.workload import Workload
 from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain
 
 __all__ = ["Baseline", "Confirmation", "Judge", "KernelShare", "ProgramGain", "ProgramRun"]
-
-_FOLDERS = "warplens-judge-"
-
-
-def remove_abandoned() -> None:
-    """Remove the build folders of judges whose process was killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDERS}*-*"):
-        pid = folder.name.removeprefix(_FOLDERS).split("-")[0]
-        if pid.isdigit() and not psutil.pid_exists(int(pid)):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 class Judge:
@@ -90,12 +79,13 @@ class Judge:
         self.settings = settings or MeasureSettings()
         self._kernel, self._arch, self._device = kernel, arch, device
         self._toolchain = toolchain or resolve_toolchain()
-        remove_abandoned()
-        self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDERS}{os.getpid()}-"))
+        self._folder = judge_folder()
         self._opened: PreparedWorkload | None = None
         self._outside: OutsideJudge | None = None
         self._further: FurtherJudge | None = None
         self._twin: Twin | Unknown | None = None
+        #: Geometries are taken from the rule of a text's launch, where it has one, until one does not hold.
+        self._by_rule = True
 
     def __enter__(self) -> Judge:
         return self
@@ -135,10 +125,13 @@ class Judge:
             as `baseline`, where the workload itself fails.
         """
         opened = self._open(task)
-        candidates = [as_written(c, opened.builder, opened.baseline.kernel) for c in candidates]
+        asking = [as_written(c, opened.builder, opened.baseline.kernel) for c in candidates]
+        candidates = self._by_rules(opened, asking) if self._by_rule else asking
         verdicts: dict[str, Verdict] = {}
 
         def tell(verdict: Verdict) -> None:
+            if UNTOLD_GRID in verdict.reason and self._by_rule:
+                return
             verdicts[verdict.candidate] = verdict
             task.say(f"{len(verdicts)} of {len(candidates)} judged", len(verdicts) / len(candidates))
             if on_verdict is not None:
@@ -153,6 +146,10 @@ class Judge:
             opened.kept.forget()
             opened = self._open(task, fresh=True)
             self._judge(opened, [c for c in candidates if c.id not in verdicts], tell, task)
+        if untold := [c for c in asking if c.id not in verdicts]:
+            # the launch does not follow its text's rule: the programs say how they launch it, from now on
+            self._by_rule = False
+            self._judge(opened, untold, tell, task)
         return tuple(verdicts[c.id] for c in candidates)
 
     def _judge(
@@ -288,6 +285,11 @@ class Judge:
             return self._arch
         model = parse(Builder.read(self.workload), self.workload.source)
         return target_architecture(None, present=gpu, arch_specific=model.needs_arch_specific)
+
+    def _by_rules(self, opened: PreparedWorkload, asking: Sequence[Candidate]) -> list[Candidate]:
+        """The candidates without questions to programs that the rules of their texts' launches answer."""
+        shapes = (opened.target.shape, *opened.target.others)
+        return [by_its_rule(c, opened.builder, opened.baseline.kernel, shapes) for c in asking]
 
     def _build(
         self,

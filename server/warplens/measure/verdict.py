@@ -52,6 +52,8 @@ class Candidate(msgspec.Struct, frozen=True):
     dynamic_shared_bytes: int | None = None
     #: Host code computes a new geometry from what the text does not fix: the rebuilt program is asked.
     asks_program: bool = False
+    #: Its grid follows from what the program passes to the kernel, by the rule of its text's launch.
+    grid_by_rule: bool = False
     #: The speedup that it has to beat to be looked at in full, as the best so far; 0: it is, whatever it comes to.
     bar: float = 0.0
 

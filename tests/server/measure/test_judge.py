@@ -14,6 +14,7 @@ from warplens.measure import confirm as confirm_room
 from warplens.measure import judge as judge_room
 from warplens.measure import kept as kept_room
 from warplens.measure import session as session_room
+from warplens.measure.build.candidates import Built
 from warplens.measure.confirm import Confirmation
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import MeasureSettings
@@ -32,7 +33,7 @@ from warplens_tools.arch.load import load_architecture
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.process.run import Completed
 from warplens_tools.run.gpu_lock import gpu_lock, holder
-from warplens_tools.run.probe.job import Job, Shape, encode_job
+from warplens_tools.run.probe.job import UNTOLD_GRID, Job, Shape, encode_job
 from warplens_tools.run.probe.records import (
     Accompanied,
     BaselineRecord,
@@ -145,6 +146,10 @@ class Card:
             fault = self.faults.get(candidate.id, "right")
             if fault in ("hangs", "kills"):
                 return records
+            if fault == "untold" and candidate.by_rule:
+                untold = self._result(candidate.id, "unproven", False)
+                records.append(msgspec.structs.replace(untold, reason=UNTOLD_GRID))
+                continue
             if fault == "damages":
                 return [*records, Damaged(candidate.id)]
             state = "wrong" if fault == "elsewhere" and not job.options["time"] else "right"
@@ -266,6 +271,43 @@ def test_a_batch_goes_on_after_every_fault(card: Card) -> None:
     given = [("f32", False), *[("f32", True)] * 3, *[("integer", False)] * 2]
     assert [(p.element, p.constant) for p in job.parameters] == given
     assert job.launch == SETTINGS.launch
+
+
+def test_a_launch_that_follows_no_rule_is_asked_for(
+    card: Card, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    grid, given = "columns / 256, 64), 256", "(columns + block - 1) / block, 64), block"
+    text = (
+        PROGRAM.read_text()
+        .replace(grid, given)
+        .replace("columns = 1024;", "columns = count(argc), block = 256;")
+    )
+    source = tmp_path / "affine.cu"
+    source.write_text(
+        text.replace("int main(", "int count(int n) { return n < 9 ? 1024 : 512; }\n\nint main(")
+    )
+    card.other, card.faults = msgspec.structs.replace(card.other, mangled="_Z5otherv"), {"b": "untold"}
+    asked: list[list[str]] = []
+
+    def launched(_: Judge, __: object, built: list[Built], *___: object) -> list[Built]:
+        asked.append([one.candidate.id for one in built if one.candidate.asks_program])
+        return built
+
+    monkeypatch.setattr(Judge, "_rebuild", lambda *_: None)
+    monkeypatch.setattr(Judge, "_placed", launched)
+    at = source.read_text().index("block = 256") + len("block = ")
+    shorter = TextEdit(SourceText.read(source).span(at, at + 3), "128")
+    with Judge(Workload(str(source), str(source), flags=STANDARD), settings=SETTINGS) as judging:
+        told: list[Verdict] = []
+        twins = [Candidate(id, str(source), "affine", (shorter,)) for id in "ab"]
+        verdicts = judging.judge(twins, on_verdict=told.append)
+        judging.judge([Candidate("c", str(source), "affine", (shorter,))])
+    assert [v.state for v in verdicts] == ["faster", "faster"]
+    assert [v.candidate for v in told] == ["a", "b"]
+    # once it did not hold, no rule is taken for a launch
+    assert asked == [[], ["b"], ["c"]]
+    ruled = [[c.by_rule for c in job.candidates] for job in card.jobs if job.mode == "visit"]
+    assert ruled[0] == [True, True] and not any(ruled[-1])
 
 
 @pytest.mark.usefixtures("unbuilt")

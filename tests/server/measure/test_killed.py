@@ -16,7 +16,7 @@ import psutil
 import pytest
 from tests.patience import PATIENCE
 
-from warplens.measure.judge import remove_abandoned
+from warplens.measure.folders import remove_abandoned
 from warplens_tools.run.gpu_lock import holder
 
 #: Builds a program, or visits one, that starts a child in a session of its own and never ends.

@@ -236,6 +236,7 @@ jobs = st.builds(
             launches=st.integers(0, 2**40),
             parameters=pointers,
             geometries=st.lists(st.tuples(shapes, shapes), max_size=2).map(tuple),
+            by_rule=st.booleans(),
         ),
         max_size=3,
     ).map(tuple),
@@ -282,6 +283,7 @@ def test_a_job_is_read_as_it_was_written(probe_test: Path, tmp_path: Path, job: 
         assert theirs["variables"] == live
         assert (theirs["stands"], theirs["launches"]) == (mine.kernel, mine.launches)
         assert theirs["pointers"] == len(mine.parameters)
+        assert theirs["by_rule"] == mine.by_rule
         mapped = [(*new.grid, *new.block, new.shared) for _, new in mine.geometries]
         assert [tuple(shape) for shape in theirs["shapes"]] == mapped
 

@@ -395,4 +395,4 @@ def _blames_the_text(error: Exception) -> bool:
 
 def _same_geometry(candidate: Candidate) -> bool:
     geometry = (candidate.grid, candidate.block, candidate.dynamic_shared_bytes)
-    return not candidate.asks_program and geometry == (None, None, None)
+    return not (candidate.asks_program or candidate.grid_by_rule) and geometry == (None, None, None)

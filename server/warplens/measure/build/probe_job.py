@@ -49,6 +49,7 @@ def job_of(
         shared=candidate.dynamic_shared_bytes,
         variables=tuple(JobVariable(name, twin) for name, twin in names.items()),
         rule=rule or (),
+        by_rule=candidate.grid_by_rule,
         constants=tuple(c for c in own.constants if c not in known.constants),
         # at a threshold, and below it
         sentinels=tuple(s for f in own.floats if f not in known.floats for s in (f, f / 2)),

@@ -89,6 +89,7 @@ static void a_grid_follows_from_numbers_by_its_rule() {
     CHECK(whole.apply(with(INT64_MIN, 1), grid) == none);
     CHECK(held.tells_apart(with(2000, 20), with(2001, 20)) && !held.tells_apart(with(2000, 20), with(2000, 20)));
     CHECK(!whole.tells_apart(with(2048, 1), with(2048, 2)));
+    CHECK(cut.apply(with(2047, 1), grid) == made && grid[0] == 7);  // held to no launch: as it stands
     CHECK(rule.held_to(with(2001, 21), launched).empty());  // not what the program launches
     GridRule other;
     other.along(0, "p7 1 *"), other.along(1, "12"), other.along(2, "40");
@@ -345,7 +346,7 @@ static int print_job(const char* path) {
         Record r("candidate");
         r.add("id", c.id).add("cubin", c.cubin).add("entry", c.entry).add("shared", double(c.shared));
         r.extent("grid", c.grid[0], c.grid[1], c.grid[2]).extent("block", c.block[0], c.block[1], c.block[2]);
-        r.add("stands", c.kernel).add("launches", c.launches).add("pointers", double(c.parameters.size()));
+        r.add("stands", c.kernel).add("launches", c.launches).add("by_rule", c.by_rule).add("pointers", double(c.parameters.size()));
         std::string shapes;
         for (const auto& [from, to] : c.shapes) {
             const unsigned words[] = {to.grid[0], to.grid[1], to.grid[2], to.block[0], to.block[1], to.block[2], to.shared};

@@ -25,6 +25,14 @@ Launch Oracle::given(Launch launch) const {
     return launch;
 }
 
+Candidate Oracle::placed(Candidate candidate) const {
+    if (!candidate.by_rule) return candidate;
+    // as the judge knows it (`UNTOLD_GRID` in job.py)
+    if (rule_.empty() || candidate.rule.apply(inputs_.passed({}), candidate.grid) != GridRule::made)
+        throw Refused("unproven", "the launch does not show by what rule its grid is made");
+    return candidate;
+}
+
 // A candidate's grid for the arguments of a case, as its own host code would make it; else as the baseline's follows from
 // them. Returns false where the baseline's rests on numbers that are others and nothing tells what the candidate's would be.
 bool Oracle::set_own_grid(const Case& c, Launch& launch) const {

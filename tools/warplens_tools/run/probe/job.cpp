@@ -137,6 +137,7 @@ const std::map<std::string, Reader>& readers() {
         {"block", [](Job& j, auto& s) { read_extent(s, last(j).block); }},
         {"shared", [](Job& j, auto& s) { s >> last(j).shared; }},
         {"blocks", [](Job& j, auto& s) { read_rule(s, last(j).rule); }},
+        {"by_rule", [](Job& j, auto&) { last(j).by_rule = true; }},
         {"stands", [](Job& j, auto& s) { s >> last(j).launches; last(j).kernel = rest_of(s); }},
         {"pointer", [](Job& j, auto& s) { last(j).parameters.push_back(read_parameter(s)); }},
         // what was said of a candidate last is said of the kernel's twin

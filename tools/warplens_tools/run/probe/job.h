@@ -156,6 +156,7 @@ struct Candidate {
     std::vector<Parameter> parameters;
     std::vector<std::pair<Shape, Shape>> shapes;
     GridRule rule;  // by which its host code launches it; empty where that is not known
+    bool by_rule = false;  // its grid is what that rule gives for what the program passes
 };
 
 struct Job {

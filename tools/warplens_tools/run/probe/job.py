@@ -174,6 +174,10 @@ class Variant(msgspec.Struct, frozen=True):
     beside: tuple[Variant, ...] = ()
 
 
+#: What the probe says of a candidate `by_rule` where the baseline's grid does not follow its own rule.
+UNTOLD_GRID = "the launch does not show by what rule its grid is made"
+
+
 class JobVariable(msgspec.Struct, frozen=True):
     """A variable of a candidate's module; `live` is its name in the running program, "" for a new one."""
 
@@ -200,6 +204,8 @@ class JobCandidate(msgspec.Struct, frozen=True):
     geometries: tuple[tuple[Shape, Shape], ...] = ()
     #: Its grid by the integers that its host code passes, see `grid_rule`; () where that is not known.
     rule: tuple[str, ...] = ()
+    #: That rule gives its grid, of what the program passes.
+    by_rule: bool = False
     #: Integers and floats that its code compares with and the kernel's does not: where it may go another way.
     constants: tuple[int, ...] = ()
     sentinels: tuple[float, ...] = ()
@@ -322,6 +328,7 @@ def _candidate(candidate: JobCandidate) -> list[str]:
         lines.append(f"stands {candidate.launches} {candidate.kernel}")
     lines += [f"pointer {_parameter(p)}" for p in candidate.parameters]
     lines += [f"blocks {axis} {words}" for axis, words in enumerate(candidate.rule)]
+    lines += ["by_rule"] if candidate.by_rule else []
     lines += [f"geometry {_shape(old)} {_shape(new)}" for old, new in candidate.geometries]
     return lines + [f"variable {v.name} {v.live or '-'}" for v in candidate.variables]
 

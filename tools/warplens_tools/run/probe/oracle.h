@@ -91,6 +91,9 @@ class Oracle {
     // Whether nobody sees what a launch leaves behind that parameter: the source says so, and the kernel, too, does
     // without what lay there.
     bool forgets(int parameter) const;
+    // A candidate with its grid, where that is what its own rule gives for what the program passes. Throws Refused where
+    // the baseline's launch shows no such rule to hold.
+    Candidate placed(Candidate candidate) const;
     double limit() const { return limit_; }  // seconds one launch of a candidate may take
     // The same where the original, asked again on that case as often as there is time for, does not always give its own
     // results: then it says nothing of whoever was compared. `before` puts the card into the state that it was compared

@@ -102,7 +102,8 @@ GridRule::Fit GridRule::apply(const Values& values, unsigned grid[3]) const {
         std::vector<bool> exact;
         const auto found = value(axis, values, exact);
         if (!found || *found < 1 || *found > kMost[axis]) return none;
-        for (std::size_t i = 0; i < exact.size(); ++i)
+        // one that was held to no launch knows of no divisions that leave none
+        for (std::size_t i = 0; i < std::min(exact.size(), exact_[axis].size()); ++i)
             if (exact_[axis][i] && !exact[i]) fit = rest;
         grid[axis] = static_cast<unsigned>(*found);
     }

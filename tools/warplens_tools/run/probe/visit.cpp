@@ -351,8 +351,9 @@ class Visit {
         return so_far;
     }
 
-    void measure(const Candidate& candidate, Record& record) {
+    void measure(const Candidate& given, Record& record) {
         const double started = now();
+        const Candidate candidate = oracle_->placed(given);
         compared_until_ = started + job_.option("compare_seconds");
         looking_at_ = nullptr;
         ran_ = Ran();

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The launch geometry that an edited text's rule gives, where no program need be rebuilt and run to know it.
+
+A launch of `(n + block - 1) / block` blocks of a kernel that is given `n` follows from what the program passes: the
+probe has that number, and the text has the rule. Asking the rebuilt program takes another compilation and a run on the
+card, more than all else that is done for most candidates of a search. A winner's program is asked when it is confirmed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from warplens.measure.build.candidates import Builder
+from warplens.measure.verdict import Candidate
+from warplens_tools.cuda.parse import parse
+from warplens_tools.errors import InputError
+from warplens_tools.run.probe.job import Extent
+from warplens_tools.run.probe.records import SurveyedShape
+from warplens_tools.text import SourceText
+from warplens_tools.tunable.grid_rule import GridRule, grid_rule
+from warplens_tools.tunable.run_lengths import lengths_of
+from warplens_tools.tunable.source import File, Site, Value
+
+
+def by_its_rule(
+    candidate: Candidate, builder: Builder, kernel: str, launched: Sequence[SurveyedShape]
+) -> Candidate:
+    """As `by_rule`, of a builder's text. A generated program launches the kernel whatever the text says."""
+    if not candidate.asks_program or builder.workload.generated:
+        return candidate
+    try:
+        after = builder.edited(candidate)
+    except InputError:
+        return candidate
+    known = msgspec.structs.replace(candidate, path=candidate.path or builder.workload.source)
+    return by_rule(known, builder.text, after, kernel, launched, builder.workload.arguments)
+
+
+def by_rule(
+    candidate: Candidate,
+    before: SourceText,
+    after: SourceText,
+    kernel: str,
+    launched: Sequence[SurveyedShape],
+    arguments: Sequence[str],
+) -> Candidate:
+    """The candidate with a grid by its own rule, where its program would be asked and both texts tell all of it; else
+    the candidate.
+
+    Args:
+        launched: the kernel's shapes in the program as it is.
+        arguments: the program's: with any, a number that its text has for a run without is not taken for this run's.
+    """
+    if not candidate.asks_program or len(launched) != 1:
+        return candidate
+    old, new = (File(text, parse(text, candidate.path)) for text in (before, after))
+    was, now = _told(old, kernel, arguments), _told(new, kernel, arguments)
+    if was is None or now is None or was.block != launched[0].block:
+        return candidate
+    if was.shared != now.shared:
+        return candidate
+    return msgspec.structs.replace(
+        candidate,
+        grid=None,
+        block=now.block,
+        dynamic_shared_bytes=None,
+        asks_program=False,
+        grid_by_rule=True,
+    )
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """What a text says of a kernel's launches. The shared size as it is written, with all that it rests on."""
+
+    rule: GridRule
+    block: Extent
+    shared: tuple[object, ...]
+
+
+def _told(file: File, name: str, arguments: Sequence[str]) -> _Told | None:
+    kernel, rule = file.model.kernel(name), grid_rule(file, name)
+    # what the text leaves open of a rule is told from what is launched, which the edit changes
+    if kernel is None or rule is None or any("?" in words.split() for words in rule):
+        return None
+    sites = file.launches_of(kernel)
+    if arguments and any(lengths_of(file, site.written[1]) for site in sites):
+        return None
+    blocks = {_block(file, site) for site in sites}
+    shared = {_written(file, site) for site in sites}
+    block = blocks.pop() if len(blocks) == 1 else None
+    return _Told(rule, block, shared.pop()) if block is not None and len(shared) == 1 else None
+
+
+def _block(file: File, site: Site) -> Extent | None:
+    extents = [_number(file, value) for value in site.block or ()]
+    if not 1 <= len(extents) <= 3 or None in extents:
+        return None
+    x, y, z = (*(extent or 1 for extent in extents), 1, 1)[:3]
+    return x, y, z
+
+
+def _number(file: File, value: Value) -> int | None:
+    found = file.literal(value.node)
+    return (
+        found
+        if found is not None
+        else file.constants.value(file.tree.code_of(value.node), value.node.start_byte)
+    )
+
+
+def _written(file: File, site: Site) -> tuple[object, ...]:
+    node = site.written[2]
+    return () if node is None else (file.tree.code_of(node), *sorted(file.definitions(node).items()))
