@@ -225,6 +225,21 @@ __global__ void weigh(const int* keys, const float* w, float* sums, int n) {
         N
         + "  Device<int> k(n); Device<float> w(n, 3), s(BUCKETS, 5); weigh<<<3, 64>>>(k, w, s, n); s.show();",
     ),
+    "counts before sums that are wider, as many as a parameter says": (
+        """
+__global__ void totals(const unsigned char* shop, const int* amount, int* count, unsigned long long* sum, int n,
+                       int shops) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n && shop[i] < shops) {
+    atomicAdd(&count[shop[i]], 1);
+    atomicAdd(&sum[shop[i]], (unsigned long long)(amount[i] & 255));
+  }
+}
+""",
+        N
+        + "  Device<unsigned char> p(n); Device<int> a(n, 3), c(77, 5); Device<unsigned long long> s(77, 7);\n"
+        "  totals<<<(n + 63) / 64, 64>>>(p, a, c, s, n, 77); c.show(); s.show();",
+    ),
     "of letters": (
         """
 __global__ void letters(const char* text, size_t length, int* count) {

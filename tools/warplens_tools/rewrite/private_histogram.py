@@ -43,7 +43,7 @@ void run(const unsigned char* data, unsigned int* bins, int n) {
 How many bins there are is taken from the type of the index (256 for a byte), from `% bins`, `& 255` or a minimum,
 from a condition `bin < bins` around the atomic, or from a constant or parameter whose name says so, or that is the only
 one the kernel does not use; `label * dims + d` has so many times `dims`. Sums and counts may be of several arrays.
-Where a parameter says it, the counts are in dynamic shared memory, whose size the launch gives.
+Where a parameter says it, the counts are in dynamic shared memory, the widest first, whose size the launch gives.
 """
 
 from __future__ import annotations
@@ -116,6 +116,8 @@ def _apply(view: View, target: Target) -> RewriteResult:
     names = [style.local(f"block{c.array[:1].upper()}{c.array[1:]}") for c in every]
     b = style.local("b")
     dynamic = [(c, name) for c, name in zip(every, names, strict=True) if c.value is None]
+    # behind what is wider every count is aligned
+    dynamic.sort(key=lambda pair: -(type_bytes(pair[0].type) or 0))
     before, after = list(_shared(dynamic)), ["__syncthreads();"]
     for counts, name in zip(every, names, strict=True):
         stride = f"for (int {b} = {thread}; {b} < {counts.bins}; {b} += {block_threads(thread)})"
@@ -158,8 +160,6 @@ def _shared(dynamic: Sequence[tuple[_Counts, str]]) -> Iterator[str]:
             yield f"extern __shared__ {counts.type} {name}[];"
             continue
         before, last = dynamic[at - 1]
-        if type_bytes(before.type) != type_bytes(counts.type):
-            raise Refused("its counts are of several sizes")
         yield f"{counts.type}* {name} = reinterpret_cast<{counts.type}*>({last} + {before.bins});"
 
 
