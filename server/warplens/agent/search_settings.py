@@ -42,6 +42,9 @@ class SearchSettings(msgspec.Struct, frozen=True):
     batch_share: float = 0.4
     #: Times that an idea is made again where it came to a known text or one that cannot run, in a row.
     makings: int = 8
+    #: What is left of the promise of a number's other value for each one of it that waits for a verdict: that verdict
+    #: says what the next is worth, so that a batch holds few values of one number beside the rewrites.
+    beside_waiting: float = 0.5
     #: Versions in which a change must have failed, and never have worked, before it is not tried again: two, as one
     #: failure may be the company's.
     strikes: int = 2

@@ -120,7 +120,14 @@ class Policy:
         """Steps to try on a version, the best expectation first; none that failed wherever it was tried."""
         memory = self.memory
         untried = [i for i in self.versions.untried(node) if memory is None or not memory.fails(i.move)]
-        return sorted(untried, key=lambda i: -self.expectation(node, i.move, noisy=True))
+        waiting = [_number(child.ask.move) for child in node.children if not child.told]
+
+        def promise(idea: Idea) -> float:
+            expected = self.expectation(node, idea.move, noisy=True)
+            others = waiting.count(number) if (number := _number(idea.move)) else 0
+            return expected * self.settings.beside_waiting**others if expected > 0 else expected
+
+        return sorted(untried, key=promise, reverse=True)
 
     def expectation(self, node: Node, move: Move, *, noisy: bool = False) -> float:
         """Expected log2 gain of a step on this version, from its prior and all verdicts so far."""
@@ -151,3 +158,9 @@ class Policy:
 
     def _prior(self, move: Move) -> Move:
         return move if self.settings.priors else Move(move.changes, move.rule, move.title)
+
+
+def _number(move: Move) -> str:
+    """The number that a step gives another value; "" for what changes more than one, or code."""
+    tuned = len(move.changes) == 1 and "=" in move.changes[0]
+    return subject(move.changes[0]) if tuned else ""

@@ -263,3 +263,23 @@ def test_the_tree_beats_chance_at_equal_budget() -> None:
     advantage = sum(math.log(tree_best / chance_best) for tree_best, chance_best in results) / len(results)
     assert wins >= 30
     assert math.exp(advantage) > 1.25
+
+
+def test_a_batch_holds_few_values_of_one_number_beside_what_promises_less() -> None:
+    class Values(Counters):
+        def propose(self, text: SourceText) -> list[Proposal]:
+            if "a0" not in text.text or "b0" not in text.text:
+                return []
+            edit = {name: TextEdit(text.span(at, at + 2), f"{name}#") for name, at in (("a", 0), ("b", 3))}
+            moves = [Move((f"a={v}",), "a", "another a", gain=1.3, probability=0.9) for v in range(1, 8)]
+            chosen = [
+                Proposal(m, (msgspec.structs.replace(edit["a"], new_text=m.changes[0]),)) for m in moves
+            ]
+            return [*chosen, Proposal(Move(("b",), "b", "b", gain=1.2, probability=0.5), (edit["b"],))]
+
+    def place(share: float) -> int:
+        asks = tree(Values("ab"), beside_waiting=share, draw_noise=0.0).ask(8)
+        return [ask.move.title for ask in asks].index("b")
+
+    assert place(1.0) == 7
+    assert place(0.5) == 2
