@@ -26,13 +26,15 @@ from warplens_tools.finding import Gain
 from warplens_tools.rewrite.base import Rewrite
 from warplens_tools.text import SourceText
 from warplens_tools.tunable.extract import KINDS, extract, illegal, launch_geometry
-from warplens_tools.tunable.parameter import Geometry, Template, TunableParameter, edits_for
+from warplens_tools.tunable.parameter import Geometry, Template, TunableParameter, edits_for, fills_sectors
 from warplens_tools.tunable.source import File
 from warplens_tools.tunable.tiles import canonical
 
 #: A value two octaves from the present one is this much less likely to be better than one octave away; blocks of a few
 #: threads are slow to judge as well.
 _PER_OCTAVE = 0.6
+#: Rows of few threads take sectors of memory apart: seldom better, and slow to judge.
+_NARROW = 0.25
 #: Versions whose model is kept; a search comes back to the same few parents.
 _KEPT = 64
 #: Other numbers mend what did not fit the card, and nothing else that fails.
@@ -178,7 +180,8 @@ def _ranges_of(rewrites: Sequence[Rewrite], baseline: File) -> dict[str, tuple[i
 
 def _nearness(parameter: TunableParameter, value: int) -> float:
     octaves = abs(math.log2(max(value, 1) / max(parameter.value, 1)))
-    return math.pow(_PER_OCTAVE, max(octaves - 1.0, 0.0))
+    near = math.pow(_PER_OCTAVE, max(octaves - 1.0, 0.0))
+    return near if fills_sectors(parameter, value) else _NARROW * near
 
 
 def _shown(parameter: TunableParameter, value: int) -> str:

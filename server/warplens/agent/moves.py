@@ -12,6 +12,9 @@ from warplens.measure.verdict import State
 from warplens_tools.process.task import Task
 from warplens_tools.text import TextEdit
 
+#: What a step changes that gives all numbers other values, before it is known which.
+TOGETHER = "template"
+
 
 class Move(msgspec.Struct, frozen=True):
     """A step a version may take, and what is expected of it."""
@@ -45,6 +48,11 @@ class Move(msgspec.Struct, frozen=True):
     def subjects(self) -> frozenset[str]:
         """What it changes, without the values."""
         return frozenset(map(subject, self.changes))
+
+    @property
+    def tunes(self) -> bool:
+        """Whether it gives numbers other values and changes nothing else."""
+        return all("=" in change or change == TOGETHER for change in self.changes)
 
     @property
     def expected(self) -> float:

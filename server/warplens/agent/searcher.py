@@ -144,8 +144,7 @@ class Policy:
         return expected
 
     def _least_noise(self, move: Move) -> float:
-        tuned = all("=" in change for change in move.changes)
-        return self.settings.least_noise if tuned else self.settings.rewrite_noise
+        return self.settings.least_noise if move.tunes else self.settings.rewrite_noise
 
     def grow(self, node: Node, idea: Idea, task: Task) -> Node | None:
         """The version that an idea makes; None where it comes to nothing new."""
@@ -162,5 +161,4 @@ class Policy:
 
 def _number(move: Move) -> str:
     """The number that a step gives another value; "" for what changes more than one, or code."""
-    tuned = len(move.changes) == 1 and "=" in move.changes[0]
-    return subject(move.changes[0]) if tuned else ""
+    return subject(move.changes[0]) if len(move.changes) == 1 and move.tunes else ""

@@ -15,8 +15,10 @@ import random
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from warplens.agent.edits import text_hash
-from warplens.agent.moves import Idea, Move, Proposal
+from warplens.agent.moves import TOGETHER, Idea, Move, Proposal
 from warplens.agent.priors import Rule
 from warplens.agent.rewriting import Expect
 from warplens.agent.search_settings import SearchSettings
@@ -24,7 +26,7 @@ from warplens.agent.versions import Node
 from warplens_tools.process.task import Task
 from warplens_tools.text import SourceText
 from warplens_tools.tunable.extract import KINDS
-from warplens_tools.tunable.parameter import Template, TunableParameter, edits_for, skeleton
+from warplens_tools.tunable.parameter import Template, TunableParameter, edits_for, fills_sectors, skeleton
 
 RULE = "parameter:template"
 WHY = "tunes all numbers together"
@@ -90,7 +92,7 @@ class TemplateSource:
         key = text_hash(text)
         found = self._read.get(key)
         if found is None:
-            parameters = self._template(text).parameters
+            parameters = tuple(map(_in_whole_rows, self._template(text).parameters))
             found = self._read[key] = (parameters, self._studied(text, parameters) if parameters else None)
         return found
 
@@ -107,7 +109,7 @@ class TemplateSource:
         best = max(expected, key=lambda e: e.probability * math.log2(max(e.gain, 1.0)), default=None)
         chance = (best.probability if best is not None else 0.0) * study.luck
         return Move(
-            changes=("template",),
+            changes=(TOGETHER,),
             rule=RULE,
             title=f"tune {', '.join(p.name for p in parameters)}",
             gain=best.gain if best is not None else 1.0,
@@ -235,6 +237,12 @@ class _NextPoint:
             parts=tuple(dict.fromkeys(KINDS[p.kind].rule for p, _ in changed)),
         )
         return Proposal(move, tuple(edit for p, v in changed for edit in edits_for(p, v)))
+
+
+def _in_whole_rows(parameter: TunableParameter) -> TunableParameter:
+    """Without rows of so few threads that warps take sectors apart: those are left to single steps."""
+    domain = tuple(v for v in parameter.domain if fills_sectors(parameter, v))
+    return msgspec.structs.replace(parameter, domain=domain)
 
 
 def _number(name: str) -> int:

@@ -13,8 +13,10 @@ from tests.server.agent.snippets import LIMITS
 from tests.tools.tunable.test_extract import read
 
 from warplens.agent.actions import KernelSpace
+from warplens.agent.moves import TOGETHER
 from warplens.agent.priors import Cause
 from warplens.agent.searcher import Policy
+from warplens.agent.templates import TemplateSource
 from warplens.agent.tree import SearchTree
 from warplens.agent.versions import Versions
 from warplens_tools.finding import Gain
@@ -189,3 +191,44 @@ def test_a_row_to_a_warp_is_unlikely_where_outputs_lie_in_a_plane() -> None:
     assert promised("matvec", "mat_vec_kernel", several) == pytest.approx(
         0.2 * promised("matmul", "matmul", several)
     )
+
+
+SOLID = """
+__global__ void solid(float* out, int nx, int ny) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i < nx && j < ny) out[j * nx + i] = i * 0.5f + j;
+}
+void run(float* out, int nx, int ny) {
+    dim3 block(16, 16);
+    dim3 grid((nx + block.x - 1) / block.x, (ny + block.y - 1) / block.y);
+    solid<<<grid, block>>>(out, nx, ny);
+}
+"""
+
+
+def test_rows_of_threads_that_take_sectors_apart_come_last() -> None:
+    text = SourceText(SOLID)
+    space = KernelSpace(text, path="/k.cu", kernel="solid", limits=LIMITS)
+    expected = {step.move.changes[0]: step.move.expected for step in space.by_parameter(text)}
+    assert expected["block.x=4"] < 0.3 * expected["block.y=4"] == pytest.approx(0.3 * expected["block.x=64"])
+    (templates,) = (source for source in space.sources if source.name == "templates")
+    assert isinstance(templates, TemplateSource)
+    study = templates.study(text)
+    assert study is not None
+    assert dict(zip(study.names, map(min, study.values), strict=True)) == {"block.x": 8, "block.y": 2}
+
+
+def test_all_numbers_together_are_drawn_no_further_up_than_one_of_them() -> None:
+    text = SourceText(SOLID)
+    space = KernelSpace(text, path="/k.cu", kernel="solid", limits=LIMITS)
+    tree = SearchTree(text, path="/k.cu", kernel="solid", space=space)
+    (together,) = (i.move for i in tree.versions.ideas(tree.versions.root) if i.move.changes == (TOGETHER,))
+    assert together.tunes
+    drawn = [
+        tree_of.expectation(tree_of.versions.root, together, noisy=True) for tree_of in trees(space, text)
+    ]
+    assert max(abs(one - together.expected) for one in drawn) < 5 * (0.03 + 2 * together.expected)
+
+
+def trees(space: KernelSpace, text: SourceText) -> list[SearchTree]:
+    return [SearchTree(text, path="/k.cu", kernel="solid", space=space, seed=n) for n in range(20)]

@@ -11,6 +11,8 @@ import msgspec
 from warplens_tools.text import SourceText, Span, TextEdit
 
 ParameterKind = Literal["block", "tile", "brought", "unroll", "launch_bounds", "template_argument"]
+#: Threads along x whose elements of four bytes are a sector of 32 bytes, the least that memory moves.
+_SECTOR_THREADS = 8
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -98,6 +100,12 @@ def edits_for(parameter: TunableParameter, value: int) -> tuple[TextEdit, ...]:
         TextEdit(p.span, f"{p.prefix}{parameter.written(value + p.offset)}{p.suffix}")
         for p in sorted(set(parameter.places))
     )
+
+
+def fills_sectors(parameter: TunableParameter, value: int) -> bool:
+    """Whether with this value a row of a block's threads fills sectors of memory with elements of four bytes, or fills
+    none as it is."""
+    return parameter.name != "block.x" or value >= _SECTOR_THREADS or parameter.value < _SECTOR_THREADS
 
 
 def skeleton(text: SourceText, parameters: Iterable[TunableParameter]) -> str:
