@@ -71,3 +71,16 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_other_loops_are_left_alone(name: str) -> None:
     assert rewritten("walk-by-rows", program(REFUSED[name], MAIN))[0].refused
+
+
+CONSTANT = "\n#define THREADS 128\n" + NORM.replace("i += blockDim.x", "i += THREADS")
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("slug", ["walk-by-rows", "walk-rows-in-vectors"])
+def test_a_constant_that_the_launches_have_for_their_block_is_one(slug: str) -> None:
+    main = MAIN.replace("<<<C, 128>>>", "<<<C, THREADS>>>")
+    after = holds(slug, program(CONSTANT, main), (3, 2, 200), (5, 1, 33), relative=1e-4, absolute=1e-5)
+    assert "/ HW" not in after
+    other = CONSTANT.replace("THREADS 128", "THREADS 64").replace("i += 128", "i += 64")
+    assert rewritten(slug, program(other, MAIN))[0].refused

@@ -94,8 +94,10 @@ def _read(found: Opened, node: Node) -> _Rows:
     first = _squeezed(found, loop.first) if loop is not None and loop.first is not None else ""
     if loop is None or not loop.declared or loop.downward or len(loop.bounds) != 1 or not first:
         raise Refused("no loop divides its counter into row and column")
-    size = found.launches.block_value(0)
-    by_block = "".join(loop.step.split()) in ("blockDim.x", str(size))
+    size, step = found.launches.block_value(0), "".join(loop.step.split())
+    # a constant that the launches have for their block, too
+    constant = found.reader.expanded.constants.value(step, node.start_byte)
+    by_block = step == "blockDim.x" or (size is not None and constant == size)
     form = found.reader.forms.form(loop.first)
     if not by_block or form is None or form.coefficient("threadIdx.x") != 1 or len(form.symbols) != 1:
         raise Refused("its threads do not stride over rows by their block")
