@@ -41,6 +41,13 @@ def grid_rule(file: File, kernel: str) -> GridRule | None:
     return rules.pop() if len(rules) == 1 else None
 
 
+def extent_of(file: File, value: Value) -> int | None:
+    """The number of an extent where the run says nothing else: 256 of `argc > 1 ? atoi(argv[1]) : 256`; None where the
+    text has none."""
+    said = _Reader(file, {}, {}).value(value)
+    return int(said) if said is not None and said.isdigit() else None
+
+
 def most_threads(file: File, site: Site) -> int | None:
     """The most threads that a launch's block has whatever the run's numbers are: 256 of `min(n, 256)`; None where the
     text sets no bound."""
@@ -175,8 +182,11 @@ class _Reader:
         if value is not None:
             return str(value)
         match node.type:
-            case "identifier":
+            case "identifier" | "type_identifier":
                 return self._name(node, depth)
+            case "parameter_declaration" if node.named_child_count == 1:
+                # `dim3 block(bx, by)` is taken for a function's parameters
+                return self.read(node.named_children[0], depth)
             case "field_expression":
                 return self._member(node)
             case "binary_expression":

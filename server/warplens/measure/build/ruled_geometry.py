@@ -19,9 +19,9 @@ from warplens_tools.errors import InputError
 from warplens_tools.run.probe.job import Extent
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.text import SourceText
-from warplens_tools.tunable.grid_rule import GridRule, grid_rule
+from warplens_tools.tunable.grid_rule import GridRule, extent_of, grid_rule
 from warplens_tools.tunable.run_lengths import lengths_of
-from warplens_tools.tunable.source import File, Site, Value
+from warplens_tools.tunable.source import File, Site
 
 
 def by_its_rule(
@@ -94,20 +94,11 @@ def _told(file: File, name: str, arguments: Sequence[str]) -> _Told | None:
 
 
 def _block(file: File, site: Site) -> Extent | None:
-    extents = [_number(file, value) for value in site.block or ()]
+    extents = [extent_of(file, value) for value in site.block or ()]
     if not 1 <= len(extents) <= 3 or None in extents:
         return None
     x, y, z = (*(extent or 1 for extent in extents), 1, 1)[:3]
     return x, y, z
-
-
-def _number(file: File, value: Value) -> int | None:
-    found = file.literal(value.node)
-    return (
-        found
-        if found is not None
-        else file.constants.value(file.tree.code_of(value.node), value.node.start_byte)
-    )
 
 
 def _written(file: File, site: Site) -> tuple[object, ...]:

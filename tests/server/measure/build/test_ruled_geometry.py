@@ -35,6 +35,8 @@ void run(const float* in, float* out, int width, int height) {
     copy<<<grid, block>>>(in, out, width, height);
 }
 """
+GIVEN = """int bx = argc > 1 ? atoi(argv[1]) : 32, by = argc > 2 ? atoi(argv[2]) : 8;
+    dim3 block(bx, by)"""
 
 
 def shape(block: tuple[int, int, int]) -> SurveyedShape:
@@ -54,6 +56,15 @@ def placed(
     [
         (PLAIN, ": 256", ": 192", "scale", (256, 1, 1), (192, 1, 1)),
         (FLAT, "block(16, 16)", "block(64, 2)", "copy", (16, 16, 1), (64, 2, 1)),
+        # numbers that the run may give
+        (
+            FLAT.replace("dim3 block(16, 16)", GIVEN),
+            ": 8;",
+            ": 4;",
+            "copy",
+            (32, 8, 1),
+            (32, 4, 1),
+        ),
         # another grid with the same block
         (
             PLAIN,
