@@ -182,8 +182,14 @@ class Constants:
 
     def _passed(self, parameter: Binding, depth: int) -> int | None:
         """What every call of a host function in the file passes, where they agree."""
-        values = {self.value(self.tree.code_of(n), n.start_byte, depth) for n in self.arguments(parameter)}
-        return values.pop() if len(values) == 1 else None
+        agreed: int | None = None
+        for node in self.arguments(parameter):
+            value = self.value(self.tree.code_of(node), node.start_byte, depth)
+            # no others are asked then: calls within the function itself would be asked as often as they can nest
+            if value is None or agreed not in (None, value):
+                return None
+            agreed = value
+        return agreed
 
     def arguments(self, parameter: Binding) -> tuple[Node, ...]:
         """What every call in the file passes for a parameter that its function does not change; else none."""
