@@ -74,6 +74,6 @@ int main(int argc, char** argv) {
   cudaFree(dB);
   cudaFree(dC);
   bool ok = worst < 1e-3;
-  printf("largest error %.2e: %s\n", worst, ok ? "ok" : "wrong");
+  printf("%s\n", ok ? "ok" : "wrong");
   return ok ? 0 : 1;
 }
