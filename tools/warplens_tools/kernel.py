@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from warplens_tools.finding import Bottleneck
+from warplens_tools.finding import Bottleneck, Finding
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.lazily import cached_property
 from warplens_tools.machine.coalescing import WarpAccess, warp_accesses
@@ -30,10 +30,15 @@ class KernelView(KernelCode, frozen=True, dict=True, eq=False):
     bottleneck: Bottleneck = UNCLASSIFIED
 
     def classified(self, bottleneck: Bottleneck) -> KernelView:
-        """The view with a class; what was worked out goes along."""
+        """The view with a class; what was worked out goes along, but for findings, which may rest on the class."""
         found = msgspec.structs.replace(self, bottleneck=bottleneck)
-        found.__dict__.update(self.__dict__)
+        found.__dict__.update({name: kept for name, kept in self.__dict__.items() if name != "checked"})
         return found
+
+    @cached_property
+    def checked(self) -> dict[type, tuple[Finding, ...]]:
+        """By tool what it finds here, of those that were asked: several ask what another one says."""
+        return {}
 
     @cached_property
     def warp_accesses(self) -> tuple[WarpAccess, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -113,7 +114,7 @@ def _unknown_weight(view: KernelView, line: int) -> list[str]:
     deeper = bool(depths) and max(depths) < max(view.sass.flow.depths) and unknown
     if deeper or (depths and _is_beside_counted(view, line, max(depths))):
         found.append("the trip counts of the loops")
-    sides = (*sides_by_data(view), *matched_sides(view.tree, view.kernel))
+    sides = chain(sides_by_data(view), matched_sides(view.tree, view.kernel))
     taken = next((at for at, side in sides if side.contains_line(line)), None)
     if taken is not None:
         found.append(f"how often the branch of line {taken} is taken")

@@ -34,14 +34,14 @@ def test_a_place_that_each_lane_loaded_is_chosen_apart_and_one_that_all_load_is_
     apart = (
         "S2R R0, SR_TID.X\nIADD3 R4, R0, R8, RZ\nLDG.E R2, desc[UR4][R4.64]\nLDG.E R9, desc[UR4][R2.64]\nEXIT"
     )
-    assert chosen_apart(code(apart), looped=False) == {3}
+    assert chosen_apart(code(apart), lane_dependent(code(apart)), looped=False) == {3}
     same = "S2R R0, SR_TID.X\nLDG.E R2, desc[UR4][R8.64]\nLDG.E R9, desc[UR4][R2.64]\nEXIT"
-    assert chosen_apart(code(same), looped=False) == frozenset()
+    assert chosen_apart(code(same), lane_dependent(code(same)), looped=False) == frozenset()
 
 
 def test_a_place_that_the_last_iteration_loaded_is_chosen_where_there_is_a_loop() -> None:
     listing = code(
         "S2R R0, SR_TID.X\nLDG.E R9, desc[UR4][R2.64]\nIADD3 R4, R0, R8, RZ\nLDG.E R2, desc[UR4][R4.64]\nEXIT"
     )
-    assert chosen_apart(listing, looped=False) == frozenset()
-    assert chosen_apart(listing, looped=True) == {1}
+    assert chosen_apart(listing, lane_dependent(listing), looped=False) == frozenset()
+    assert chosen_apart(listing, lane_dependent(listing), looped=True) == {1}

@@ -82,7 +82,7 @@ class BarriersPerStep(MicroTool):
         if not (found or handed) or barrier_trees(self.view.tree, self.view.kernel):
             return
         others = (BarrierHeavy, ExcessBarriers)
-        if any(True for tool in others for _ in tool(self.view).check()):
+        if any(tool.told(self.view) for tool in others):
             return
         worst = max(found, key=lambda x: len(x.barriers), default=None)
         if worst is None:

@@ -58,7 +58,7 @@ class DoubleBound(MicroTool):
         cycles = self.sass.cycles if self.sass else {}
         own, rest = cycles.get("fp64", 0.0), max((v for k, v in cycles.items() if k != "fp64"), default=0.0)
         found = [i for i in self.sass.where(is_double) if self.sass.flow.depths[i]] if own > rest else []
-        if len(found) < FEWEST or any(True for tool in _OTHERS for _ in tool(self.view).check()):
+        if len(found) < FEWEST or any(tool.told(self.view) for tool in _OTHERS):
             return
         converted = sum(self.sass.instructions[i].opcode in ("F2F", "I2F", "F2I", "FRND") for i in found)
         place = self.hottest_place(found)

@@ -61,7 +61,7 @@ class ElementGathers(MicroTool):
         if not found:
             return
         first = found[0]
-        if any(f.line == first.span.line for f in ScalarAccess(self.view).check()):
+        if any(f.line == first.span.line for f in ScalarAccess.told(self.view)):
             return
         yield self.finding(
             first.span,

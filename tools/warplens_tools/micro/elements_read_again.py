@@ -80,7 +80,7 @@ class ElementsReadAgain(MicroTool):
         if self.sass and not found:
             stored = stored_sums(self.view.accesses, self.view.said)
             found = [s for s in stored if self._is_loaded(s.access) and self._is_stored(s.access)]
-            told = {f.line for f in AliasingReload(self.view).check()} if found else set()
+            told = {f.line for f in AliasingReload.told(self.view)} if found else set()
             found = [s for s in found if s.access.span.line not in told]
         if not found:
             return

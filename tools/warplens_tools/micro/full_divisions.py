@@ -103,7 +103,7 @@ class FullDivisions(MicroTool):
     def _is_told(self, double: Sequence[int]) -> bool:
         """Whether another check says that they can be left out."""
         others = (InvariantDivision, DoubleInFloatKernel) if double else (InvariantDivision,)
-        return any(True for tool in others for _ in tool(self.view).check())
+        return any(tool.told(self.view) for tool in others)
 
     def _seen(self, double: Sequence[int], single: Sequence[int], share: float) -> tuple[Observation, ...]:
         return (

@@ -47,6 +47,7 @@ from collections.abc import Iterator
 from warplens_tools.cuda.model import LaunchSite
 from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.launches import Geometry
+from warplens_tools.lazily import cached_property
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.chains import chain_of
 from warplens_tools.micro.common.one_block import is_of_one_block
@@ -345,7 +346,7 @@ class GridTooSmall(MicroTool):
             doubts.append("what runs beside it on other streams")
         return tuple(doubts)
 
-    @property
+    @cached_property
     def _waits_for_others(self) -> bool:
         """Whether threads spin on an atomic, as for a lock: what one of them holds no larger launch makes shorter."""
         return bool(self.sass) and next(spins(self.sass), None) is not None

@@ -61,7 +61,7 @@ class OneWarpBlocks(MicroTool):
             shape is not None and shape.blocks < self.gpu.multiprocessors
         ) or "blockIdx" not in self.view.body:
             return  # its grid is what is small
-        if self.sass and any(OccupancyBlockSize(self.view).check()):
+        if self.sass and OccupancyBlockSize.told(self.view):
             return
         yield self.finding(
             sites[0].block_span if sites else self.view.kernel.name_span,

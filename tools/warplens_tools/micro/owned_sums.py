@@ -78,7 +78,7 @@ class OwnedSums(MicroTool):
         index, loop = atomic.index, atomic.loops[-1] if atomic.loops else None
         if loop is None or index is None or index.uniform or loop in atomic.walked or not is_long(loop):
             return False
-        if atomic.space != "global" or atomic.claimed or _plain(atomic) not in _SUMS:
+        if atomic.space != "global" or atomic.claimed or atomic.plain not in _SUMS:
             return False
         moved = (loop.counter, f"{loop.variable}@{loop.offset}", f"iteration@{loop.offset}")
         before = self.view.text.line_text(atomic.span.line)[: atomic.span.column - 1].rstrip()
@@ -105,7 +105,7 @@ class OwnedSums(MicroTool):
     def _who(self, atomic: Atomic) -> str:
         """Which threads meet at an element, in words; "" where that is not known."""
         if (
-            _plain(atomic) not in _SUMS
+            atomic.plain not in _SUMS
             or atomic.space != "global"
             or atomic.index is None
             or atomic.leader
@@ -159,11 +159,6 @@ class OwnedSums(MicroTool):
                 self.view.observe("atomic on a part of the thread's index", atomic.function, tier="source"),
             ),
         )
-
-
-def _plain(atomic: Atomic) -> str:
-    """ "atomicAdd" of `::atomicAdd_block`."""
-    return atomic.function.removeprefix("::").removesuffix("_block").removesuffix("_system")
 
 
 def _depth(form: Form) -> int:

@@ -69,7 +69,7 @@ class RuntimeRows(MicroTool):
         """One finding per kernel, of records that SASS shows, else of a tensor's rows."""
         records = self._records() if self.sass else []
         rows = [] if records else self._rows()
-        if not (records or rows) or any(True for tool in _OTHERS for _ in tool(self.view).check()):
+        if not (records or rows) or any(tool.told(self.view) for tool in _OTHERS):
             return
         yield self._of_records(records) if records else self._of_rows(rows)
 

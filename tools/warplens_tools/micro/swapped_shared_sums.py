@@ -65,7 +65,7 @@ class SwappedSharedSums(MicroTool):
         found = [i for i in self.sass.where(_swaps) if self._is_sure(i, either)] if self.sass else []
         if len(found) < _SEVERAL and not any(self.sass.flow.depths[i] for i in found):
             return
-        if any(True for _ in SharedAtomicContention(self.view).check()):
+        if SharedAtomicContention.told(self.view):
             return
         place = self.hottest_place(found)
         yield self.finding(

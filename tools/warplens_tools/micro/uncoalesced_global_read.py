@@ -45,6 +45,7 @@ from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.counted import Wasteful
 from warplens_tools.micro.common.coalescing import CoalescingTool
 from warplens_tools.micro.common.sectors import lane_words
+from warplens_tools.micro.common.shuffled import writes_beside
 
 
 class UncoalescedGlobalRead(CoalescingTool):
@@ -81,7 +82,7 @@ class UncoalescedGlobalRead(CoalescingTool):
             f"{lane_words(worst)} in {name}.",
             f"Let the lanes of a warp go through {name} together, one element each, and reduce with shuffles, or "
             f"store {name} transposed so that threadIdx.x runs along its inner extent."
-            if worst.reused_by == "loop" and not self.writes_beside(worst)
+            if worst.reused_by == "loop" and not writes_beside(self.view, worst)
             else f"Let the lanes of a warp go through {name} together, one element each: run threadIdx.x along its "
             "inner extent and the loop along the other."
             if worst.reused_by == "loop"

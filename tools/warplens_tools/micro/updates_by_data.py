@@ -68,7 +68,7 @@ class UpdatesByData(MicroTool):
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the first such atomic."""
         found = [a for a in atomics(self.view.tree, self.view.kernel, self.view.dim3) if self._is_chosen(a)]
-        if not found or any(True for tool in _OTHERS for _ in tool(self.view).check()):
+        if not found or any(tool.told(self.view) for tool in _OTHERS):
             return
         if self._is_little() and not any(map(self._is_waited_for, found)):
             return
@@ -115,7 +115,7 @@ class UpdatesByData(MicroTool):
         return bool(self.sass) and ScatteredAtomics(self.view).time_ratio(found) < _LITTLE
 
     def _is_chosen(self, atomic: Atomic) -> bool:
-        name = atomic.function.removeprefix("::").removesuffix("_block").removesuffix("_system")
+        name = atomic.plain
         by_data = (
             atomic.index is None
             and atomic.varies

@@ -58,7 +58,7 @@ class WindowLoads(MicroTool):
         """One finding per kernel, on the first such read."""
         found = windows(self.view.tree, self.view.kernel)
         around = () if found else stencils(self.view.accesses)
-        if not (found or around) or any(True for _ in MissingCacheReuse(self.view).check()):
+        if not (found or around) or MissingCacheReuse.told(self.view):
             return
         if found:
             yield self._window(found[0])

@@ -145,7 +145,7 @@ class _Dealer:
     def _is_each_threads(self, target: Node) -> bool:
         place = self.reader.place(target)
         form = place.traced if place is not None else None
-        return form is None or any(s.mentions("threadIdx.x") for s in form.symbols)
+        return form is None or form.mentions("threadIdx.x")
 
     def _behind(self, loop: Counting) -> Iterator[Store]:
         """Stores to global memory outside of the loop."""

@@ -64,10 +64,10 @@ from __future__ import annotations
 
 import re
 
-from warplens_tools.cuda.syntax.tree import holds, walk
+from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult
 from warplens_tools.rewrite.common.block_rows import striding
-from warplens_tools.rewrite.common.counting import LOOPS, Counting, counting
+from warplens_tools.rewrite.common.counting import Counting, counting
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import WarpGroup
 from warplens_tools.rewrite.common.opened import Opened, opening
@@ -175,8 +175,6 @@ def _check_reached(found: Opened, loop: Counting) -> None:
         condition = holder.child_by_field_name("condition") if holder is not None else None
         if condition is None or not is_uniform(found.reader, condition):
             raise Refused("some threads leave before the loop")
-    if any(n.type in LOOPS and holds(n, loop.node) for n in walk(body) if n.id != loop.node.id):
-        raise Refused("the loop stands in a branch or a loop")
 
 
 REWRITE = Rewrite(

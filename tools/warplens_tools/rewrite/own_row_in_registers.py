@@ -152,7 +152,7 @@ def _is_own(view: View, element: Node, counter: str) -> bool:
     form = pointer.traced if pointer is not None else None
     if pointer is None or form is None or pointer.space != "global" or pointer.inner:
         return False
-    by_thread = any(s.mentions("threadIdx.x") for s in form.symbols)
+    by_thread = form.mentions("threadIdx.x")
     beside = form.side_by_side("threadIdx.x")
     return (
         element.type == "subscript_expression" and by_thread and not beside and form.coefficient(counter) == 1

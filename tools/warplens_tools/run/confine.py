@@ -143,7 +143,8 @@ def readable(tools: Iterable[str | Path], files: Iterable[str | Path]) -> tuple[
     for file in files:
         found |= {str(Path(file).absolute()): None, str(Path(file).resolve()): None}
     found.pop("/", None)
-    return tuple(path for path in found if not path.startswith(tuple(f"{of}/" for of in _FOLDERS)))
+    system = tuple(f"{folder}/" for folder in _FOLDERS)
+    return tuple(path for path in found if not path.startswith(system))
 
 
 @functools.cache

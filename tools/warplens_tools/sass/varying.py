@@ -58,10 +58,12 @@ def gathering(instructions: Sequence[Instruction], *, by_tests: bool = False) ->
     return frozenset(found)
 
 
-def chosen_apart(instructions: Sequence[Instruction], *, looped: bool) -> frozenset[int]:
+def chosen_apart(
+    instructions: Sequence[Instruction], differing: frozenset[int], *, looped: bool
+) -> frozenset[int]:
     """Indices of the accesses to global memory whose address rests on what each lane loaded from a place of its own:
-    no lane's neighbour tells where it goes. `looped`: whether there is a loop that may carry such a place on."""
-    differing = lane_dependent(instructions)
+    no lane's neighbour tells where it goes. `differing`: those of `lane_dependent`; `looped`: whether a loop may
+    carry such a place on."""
     loaded: set[str] = set()
     found: set[int] = set()
     for _ in range(2 if looped else 1):

@@ -15,10 +15,9 @@ import msgspec
 from warplens_tools.toolchain.ptx_blocks import Block, after_each, blocks_of
 from warplens_tools.toolchain.ptx_ends import loops_in
 from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
-from warplens_tools.toolchain.ptx_order import meets
+from warplens_tools.toolchain.ptx_order import NAME, meets
 from warplens_tools.toolchain.symbols import unit_free_name
 
-_NAME = re.compile(r"^\s*(?:@!?%p\d+\s+)?([a-z][\w.:]*)")
 _PLACE = re.compile(r"\[(%rd\d+)")
 _GLOBAL = re.compile(r"(ld|st)(?:\.(?!shared|local|param|const)\w+(?:::\w+)*)*\Z")
 _BARRIER = re.compile(r"(?:bar|barrier|membar|fence)\b")
@@ -81,7 +80,7 @@ _Event = tuple[str, str, str]
 
 def _events(flow: Flow, block: Block, lines: Sequence[str]) -> Iterator[_Event]:
     for number, _ in block.instructions:
-        name = found[1] if (found := _NAME.match(lines[number])) is not None else ""
+        name = found[1] if (found := NAME.match(lines[number])) is not None else ""
         if _BARRIER.match(name):
             yield ("bar", "", "")
         elif (access := _GLOBAL.match(name)) is not None and (place := _PLACE.search(lines[number])):

@@ -23,7 +23,7 @@ class Bits:
         self._flow = flow
         self._many: dict[str, int] = {}
         self._depth = 0
-        self._zeros = self._settled()
+        self._zeros: dict[str, int] = {}
 
     def constant(self, source: str) -> int | None:
         """The value of a number that is written, or of a register that holds nothing else."""
@@ -82,9 +82,11 @@ class Bits:
         number = self.constant(source)
         if number is not None:
             return (number & -number).bit_length() - 1 if number else _ALL
+        if not self._zeros:
+            self._settle()
         return self._zeros.get(source, 0)
 
-    def _settled(self) -> dict[str, int]:
+    def _settle(self) -> None:
         self._zeros = dict.fromkeys(self._flow.steps, _ALL)
         changed = True
         while changed:
@@ -93,7 +95,6 @@ class Bits:
                 least = min(map(self._lowest, steps))
                 if least < self._zeros[register]:
                     self._zeros[register], changed = least, True
-        return self._zeros
 
     def _lowest(self, step: Step) -> int:
         name, sources = step.name, step.sources

@@ -7,6 +7,7 @@ fixed number of them it gives up early on others. A loop that halves what is lef
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -114,12 +115,14 @@ def _ends(loops: Sequence[Loop], body: str) -> Ends:
     )
 
 
-def loops_in(body: str) -> list[Loop]:
+# of a kernel four readers ask
+@functools.lru_cache(maxsize=128)
+def loops_in(body: str) -> tuple[Loop, ...]:
     """The loops of one kernel's body."""
     blocks = blocks_of(body, {})
     branches = loops_of(blocks)
     if not branches:
-        return []
+        return ()
     lines = body.split("\n")
     code = [[*_read(block, lines)] for block in blocks]
     after = after_each(blocks)
@@ -131,7 +134,7 @@ def loops_in(body: str) -> list[Loop]:
     for branch, head, _ in branches:
         found.setdefault(head, {head}).update(_around(branch, head, before))
     made = _made(code)
-    return [_Reading(code, made, inside).loop(after) for inside in found.values()]
+    return tuple(_Reading(code, made, inside).loop(after) for inside in found.values())
 
 
 def _read(block: Block, lines: Sequence[str]) -> Iterator[Instruction]:

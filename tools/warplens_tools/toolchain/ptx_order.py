@@ -25,7 +25,7 @@ _ACQUIRES, _RELEASES = (
     re.compile(r"(?:st|red|atom)(?:\.\w+)*\.release\b"),
 )
 _ACCESS = re.compile(r"^\s*(?:@!?%p\d+\s+)?(\w[\w.:]*)\s+[^\[;]*\[(%rd\d+)?[^;]*;")
-_NAME = re.compile(r"^\s*(?:@!?%p\d+\s+)?([a-z][\w.:]*)")
+NAME = re.compile(r"^\s*(?:@!?%p\d+\s+)?([a-z][\w.:]*)")
 #: What happens in a block, in order: a flag is seen or written, a number is, or a fence stands.
 _Event = str
 
@@ -98,7 +98,7 @@ def _bases(flow: Flow, code: Sequence[Sequence[str]], what: str) -> set[str]:
 
 def _events(flow: Flow, lines: Sequence[str], flags: set[str], shared: set[str]) -> Iterator[_Event]:
     for line in lines:
-        name = found[1] if (found := _NAME.match(line)) is not None else ""
+        name = found[1] if (found := NAME.match(line)) is not None else ""
         if _FENCE.match(name):
             yield from ("acquired", "released")
         for of, place in _accesses([line]):

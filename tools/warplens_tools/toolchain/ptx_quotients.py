@@ -41,7 +41,7 @@ def _by_reciprocals(flow: Flow) -> bool:
     }
     if not reciprocals:
         return False
-    products = _handed_on(flow, _made(flow, _PRODUCT, _handed_on(flow, reciprocals), 2))
+    products = _handed_on(flow, _made(flow, _PRODUCT, _handed_on(flow, reciprocals)))
     return any(
         _SHIFTS.match(step.name) and step.sources[0] in products and bits.constant(step.sources[1])
         for steps in flow.steps.values()
@@ -49,17 +49,17 @@ def _by_reciprocals(flow: Flow) -> bool:
     )
 
 
-def _made(flow: Flow, how: re.Pattern[str], of: set[str], many: int) -> set[str]:
-    """The registers that instructions make of others, by the first sources."""
+def _made(flow: Flow, how: re.Pattern[str], of: set[str]) -> set[str]:
+    """The registers that instructions make of others, by their first two sources."""
     return {
         register
         for register, steps in flow.steps.items()
-        if any(how.match(step.name) and of & set(step.sources[:many]) for step in steps)
+        if any(how.match(step.name) and of & set(step.sources[:2]) for step in steps)
     }
 
 
 def _handed_on(flow: Flow, registers: set[str]) -> set[str]:
     found = set(registers)
-    while more := _made(flow, _HANDS_ON, found, 2) - found:
+    while more := _made(flow, _HANDS_ON, found) - found:
         found |= more
     return found

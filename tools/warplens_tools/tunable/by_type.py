@@ -16,12 +16,11 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.callees import own_name
 from warplens_tools.cuda.syntax.functions import Function
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.tunable.conditions import DeviceCode
+from warplens_tools.tunable.conditions import RELATIONS, DeviceCode
 from warplens_tools.tunable.source import File
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _TRAIT = re.compile(r"\bis_\w+\s*<")
-_COMPARED = frozenset({"<", ">", "<=", ">=", "==", "!="})
 #: Words of a question that is asked of types alone.
 _OF_TYPES = frozenset({"sizeof", "alignof", "constexpr", "static_cast"})
 _BITS = re.compile(
@@ -63,11 +62,13 @@ def _type_parameters(code: DeviceCode, function: Function) -> frozenset[str]:
 def _of_types(code: DeviceCode, function: Function, types: frozenset[str]) -> Iterator[str]:
     """Comparisons of types alone, and traits of them."""
     for node in walk(function.body):
-        text = " ".join(code.tree.code_of(node).split())
         if node.type == "binary_expression":
             operator = node.child_by_field_name("operator")
+            if operator is None or operator.type not in RELATIONS:
+                continue
+            text = " ".join(code.tree.code_of(node).split())
             names = set(_NAME.findall(text)) - _OF_TYPES
-            if operator is not None and operator.type in _COMPARED and names & types and names <= types:
+            if names & types and names <= types:
                 yield text
         elif node.type in ("if_statement", "conditional_expression"):
             asked = node.child_by_field_name("condition")

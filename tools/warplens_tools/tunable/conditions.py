@@ -22,7 +22,7 @@ _STATEMENTS = LOOPS | {
     "expression_statement",
     "declaration",
 }
-_RELATIONS = frozenset({"<", ">", "<=", ">=", "==", "!="})
+RELATIONS = frozenset({"<", ">", "<=", ">=", "==", "!="})
 _LOGIC = frozenset({"&&", "||"})
 #: Calls that choose between numbers as a condition does.
 _CHOOSES = re.compile(r"min|max|clamp|saturate", re.IGNORECASE)
@@ -182,7 +182,7 @@ def atoms_of(statement: Node) -> list[Node]:
         if node.type == "conditional_expression":
             asked = node.child_by_field_name("condition")
             found |= {atom.id: atom for atom in (_split(asked) if asked is not None else ())}
-        elif _operator(node) in _RELATIONS:
+        elif _operator(node) in RELATIONS:
             found.setdefault(node.id, node)
     return list(found.values())
 
@@ -191,7 +191,7 @@ def chosen_by(root: Node, code: DeviceCode) -> Iterator[Node]:
     """Everything below a node that decides or chooses: comparisons, what is asked for, bits, smallest and largest."""
     for node in walk(root):
         operator = _operator(node)
-        if operator in _RELATIONS or operator == "&":
+        if operator in RELATIONS or operator == "&":
             yield node
         elif (
             operator in _LOGIC

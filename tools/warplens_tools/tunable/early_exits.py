@@ -41,6 +41,8 @@ def why_left_early(before: File, after: File) -> str:
 
 
 def _why(old_tree: SourceTree, was: Function, new_tree: SourceTree, now: Function) -> str:
+    if old_tree.code_of(was.body) == new_tree.code_of(now.body):
+        return ""
     old, new = Counter(_exits(old_tree, was)), Counter(_exits(new_tree, now))
     for gone in old - new:
         for anew in new - old:

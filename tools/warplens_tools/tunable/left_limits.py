@@ -23,7 +23,7 @@ _CALLS = re.compile(r"(?:(?:std|cuda|cuda::std)::)?(?:f?min[fl]?|f?max[fl]?|clam
 _WHOLE = frozenset({0xFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF})
 _BRACKETS = frozenset("()")
 #: What asks for a thread's place, which launches bound.
-_PLACES = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"})
+PLACES = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"})
 Words = tuple[str, ...]
 
 
@@ -95,7 +95,7 @@ def _may_bite(tree: SourceTree, limit: _Limit, run_time: frozenset[str]) -> bool
     """Whether anything may be limited: a value of the run's, or by one, by less than its type, and by nothing that is
     asked around it."""
     held, by = set(words_of(tree, limit.limited)), set(_names(tree, *limit.by))
-    if not run_time & (held | by) or _PLACES & (held | by):
+    if not run_time & (held | by) or PLACES & (held | by):
         return False
     if any(_NUMBER.match(name) and _number(name) in _WHOLE for name in by):
         return False

@@ -19,7 +19,7 @@ from warplens_tools.cuda.syntax.callees import own_name
 from warplens_tools.cuda.syntax.functions import Function, functions_of
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.lazily import cached_property
-from warplens_tools.tunable.left_limits import Side, Words, left_limits, words_of
+from warplens_tools.tunable.left_limits import PLACES, Side, Words, left_limits, words_of
 from warplens_tools.tunable.source import File
 
 _NUMBER = re.compile(r"(?:0[xX][\da-fA-F']+|\d[\d']*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?[uUlLfF]*\Z")
@@ -28,8 +28,6 @@ _SETS = frozenset({"assignment_expression", "update_expression", "init_declarato
 _SIDES = {"assignment_expression": "left", "init_declarator": "declarator"}
 _STATEMENTS = frozenset({"expression_statement", "declaration", "return_statement"})
 _LOADS = frozenset({"subscript_expression", "pointer_expression", "field_expression"})
-#: What asks for the place of a thread, not for what it is given.
-_PLACES = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"})
 _ARITHMETIC = frozenset("+-*/%()<>&|^~") | {"<<", ">>"}
 
 
@@ -222,7 +220,7 @@ def _common(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
 
 
 def _is_run_time(words: Sequence[str], code: _Code) -> bool:
-    return bool(code.run_time & set(words)) and not _PLACES & set(words) and _is_balanced(words)
+    return bool(code.run_time & set(words)) and not PLACES & set(words) and _is_balanced(words)
 
 
 def _is_constant(words: Sequence[str], code: _Code) -> bool:

@@ -41,8 +41,7 @@ def tells_more(before: str, after: str) -> str:
     old, new = (_STRING.sub('""', text) for text in (before, after))
     # what the program promises itself may be told where it helps
     if told := _told(new) - _told(old):
-        said = " ".join(next(iter(told)).split())
-        return f"the edit tells the compiler that {said} always holds, which nothing says of other data"
+        return f"the edit tells the compiler that {next(iter(told))} always holds, which nothing says of other data"
     if _not_reached(new) - _not_reached(old):
         return "the edit tells the compiler that a place is never reached, which nothing says of other data"
     return ""

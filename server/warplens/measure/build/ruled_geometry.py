@@ -19,7 +19,7 @@ from warplens_tools.errors import InputError
 from warplens_tools.run.probe.job import Extent
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.text import SourceText
-from warplens_tools.tunable.grid_rule import GridRule, extent_of, grid_rule
+from warplens_tools.tunable.grid_rule import extent_of, grid_rule
 from warplens_tools.tunable.run_lengths import lengths_of
 from warplens_tools.tunable.source import File, Site
 
@@ -34,8 +34,7 @@ def by_its_rule(
         after = builder.edited(candidate)
     except InputError:
         return candidate
-    known = msgspec.structs.replace(candidate, path=candidate.path or builder.workload.source)
-    return by_rule(known, builder.text, after, kernel, launched, builder.workload.arguments)
+    return by_rule(candidate, builder.text, after, kernel, launched, builder.workload.arguments)
 
 
 def by_rule(
@@ -74,7 +73,6 @@ def by_rule(
 class _Told(msgspec.Struct, frozen=True):
     """What a text says of a kernel's launches. The shared size as it is written, with all that it rests on."""
 
-    rule: GridRule
     block: Extent
     shared: tuple[object, ...]
 
@@ -90,7 +88,7 @@ def _told(file: File, name: str, arguments: Sequence[str]) -> _Told | None:
     blocks = {_block(file, site) for site in sites}
     shared = {_written(file, site) for site in sites}
     block = blocks.pop() if len(blocks) == 1 else None
-    return _Told(rule, block, shared.pop()) if block is not None and len(shared) == 1 else None
+    return _Told(block, shared.pop()) if block is not None and len(shared) == 1 else None
 
 
 def _block(file: File, site: Site) -> Extent | None:

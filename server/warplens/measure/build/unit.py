@@ -54,9 +54,9 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
             return live_variables(self.linked, self.own)
         return live_names(tuple(v.name for v in variables(self.cubin)), program)
 
-    @property
+    @cached_property
     def ptx(self) -> str:
-        """Its own PTX; "" where it was compiled without any."""
+        """Its own PTX, read once for all who ask; "" where it was compiled without any."""
         path = self.evidence.ptx_path
         return Path(path).read_text(errors="replace") if path else ""
 

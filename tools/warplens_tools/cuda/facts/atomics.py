@@ -60,6 +60,11 @@ class Atomic(msgspec.Struct, frozen=True):
     #: What another atomic brought lets a thread come: each place is claimed once, however often threads try.
     claimed: bool = False
 
+    @property
+    def plain(self) -> str:
+        """ "atomicAdd" of `atomicAdd_block`."""
+        return self.function.removesuffix("_block").removesuffix("_system")
+
 
 def atomics(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> tuple[Atomic, ...]:
     """Every atomic operation in the kernel's own text, in text order; `block` as for `accesses`."""

@@ -118,6 +118,11 @@ def _loads(code: str, pointers: frozenset[str], lanes: frozenset[str]) -> bool:
 
 def names_in(expanded: KernelTree, kernel: Kernel) -> BodyNames:
     """The names of a kernel's body by what flows into them."""
+    key = ("body names", kernel.span, kernel.name)
+    return expanded.tree.remembered(key, lambda: _names_in(expanded, kernel))
+
+
+def _names_in(expanded: KernelTree, kernel: Kernel) -> BodyNames:
     code = _MEMBER.sub("", expanded.tree.code_of(expanded.function.body))
     lanes, pointers = lane_names(code), frozenset(p.name for p in kernel.parameters if p.pointer)
     given = {p.name for p in kernel.parameters}

@@ -10,6 +10,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
 from warplens_tools.text import Span
@@ -35,23 +36,20 @@ def thread_sorts(tree: SourceTree, kernel: Kernel) -> tuple[ThreadSort, ...]:
         return ()
     body = expanded.function.body
     found = []
-    for inner, outer in _nested(body):
+    for inner, outer in _nested(expanded.tree, body):
         name = _sorted_by(expanded.tree.code_of(inner))
         if name:
             found.append(ThreadSort(expanded.tree.span(outer), name))
     return tuple(found)
 
 
-def _nested(body: Node) -> Iterator[tuple[Node, Node]]:
+def _nested(tree: SourceTree, body: Node) -> Iterator[tuple[Node, Node]]:
     """Loops that hold no other, with the loop around each."""
     for node in walk(body):
         if node.type not in LOOPS or any(n.type in LOOPS for n in walk(node) if n != node):
             continue
-        at = node.parent
-        while at is not None and at != body and at.type not in LOOPS:
-            at = at.parent
-        if at is not None and at != body:
-            yield node, at
+        if around := loops_around(tree, node):
+            yield node, around[-1]
 
 
 def _sorted_by(code: str) -> str:

@@ -132,12 +132,6 @@ def condition_of(loop: Node) -> Node | None:
     return found
 
 
-def is_initializer(loop: Node, child: Node) -> bool:
-    """Whether `child` is what a `for` begins with."""
-    initializer = loop.child_by_field_name("initializer")
-    return initializer is not None and initializer.start_byte == child.start_byte
-
-
 def initialised(loop: Node) -> tuple[Node | None, Node | None]:
     """The one variable that a `for` header sets, and its first value."""
     initializer = loop.child_by_field_name("initializer") if loop.type == "for_statement" else None

@@ -49,11 +49,6 @@ class CoalescingTool(SectorTool):
         """Message and guidance for an access of the source."""
         raise NotImplementedError
 
-    def writes_beside(self, worst: WarpAccess) -> bool:
-        """Whether the access's innermost loop writes global memory as well: it maps elements, it reduces none."""
-        loop = worst.access.loops[-1]
-        return any(a.writes and a.loops and a.loops[-1].span == loop.span for a in self.view.global_accesses)
-
     def words_counted(self, found: Wasteful) -> str:
         """The message for a line that only counters show."""
         raise NotImplementedError

@@ -60,7 +60,7 @@ class SectorTool(MicroTool):
         after = pipes | waiting.latency_bound(_spans(together))
         if is_summed_by_lanes(self.view, found[0]):
             added = shuffled(self.view, found[0])
-            after |= {name: max(after.get(name, 0.0) + more, more) for name, more in added.items()}
+            after |= {name: after.get(name, 0.0) + more for name, more in added.items()}
         ratio = max(1.0, bound_ratio(pipes | waiting.latency_bound(), after))
         most = max(w.overfetch for w in together)
         ratio = min(ratio, PARTLY * most)

@@ -22,8 +22,13 @@ def is_summed_by_lanes(view: KernelView, warp: WarpAccess) -> bool:
     """Whether each lane goes through a row of its own in a loop that writes nothing: it reduces."""
     if warp.reused_by != "loop" or not warp.access.reads or warp.access.writes or not warp.access.loops:
         return False
+    return not writes_beside(view, warp)
+
+
+def writes_beside(view: KernelView, warp: WarpAccess) -> bool:
+    """Whether the access's innermost loop writes global memory as well: it maps elements, it reduces none."""
     inner = warp.access.loops[-1].span
-    return not any(a.writes and a.loops and a.loops[-1].span == inner for a in view.global_accesses)
+    return any(a.writes and a.loops and a.loops[-1].span == inner for a in view.global_accesses)
 
 
 def shuffled(view: KernelView, warp: WarpAccess) -> dict[str, float]:

@@ -51,6 +51,7 @@ class Tests:
 
     def __init__(self, view: View, nodes: list[Node]) -> None:
         self.view, self._begin = view, nodes[0].start_byte
+        self._tests: dict[int, Test | None] = {}
         self._every = [
             d for n in walk(view.body) if n.type == "declaration" for d in plainly_declared_in(view, n)
         ]
@@ -107,6 +108,12 @@ class Tests:
                 yield from self.of(child)
 
     def _test(self, node: Node) -> Test | None:
+        # asked of a clamp by each test that holds it
+        if node.id not in self._tests:
+            self._tests[node.id] = self._read_test(node)
+        return self._tests[node.id]
+
+    def _read_test(self, node: Node) -> Test | None:
         if node.type == "call_expression":
             return self._clamp(node)
         if node.type not in ("if_statement", "conditional_expression"):

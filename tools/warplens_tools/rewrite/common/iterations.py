@@ -253,8 +253,7 @@ class LoopReader(KernelReader):
 
     def ends_by_data(self, loop: Counting) -> bool:
         """Whether data say how long a loop is."""
-        ends = (self.forms.form(bound) for bound in loop.bounds)
-        return any(end is None or any(s.opaque for s in end.symbols) for end in ends)
+        return any(self.forms.form(bound) is None for bound in loop.bounds)
 
     def length(self, loop: Counting) -> Length:
         """How often a loop runs at most."""

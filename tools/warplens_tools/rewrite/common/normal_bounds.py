@@ -21,7 +21,7 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 #: What may differ from thread to thread, or from one time to the next.
 VARIES = re.compile(r"threadIdx|blockIdx|[\[(]|->")
 _EXTREME = re.compile(r"(?:(?:std|cuda::std)::)?(max|min)(?:\s*<\s*int\s*>)?")
-_FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 class _Bound(msgspec.Struct, frozen=True):
@@ -152,8 +152,8 @@ class BoundReader:
         left, right = (self.code(condition.child_by_field_name(n)) for n in ("left", "right"))
         kind = self.code(condition.child_by_field_name("operator"))
         if squeezed(right) == squeezed(value):
-            left, right, kind = right, left, _FLIPPED.get(kind, "")
-        if squeezed(left) != squeezed(value) or kind not in _FLIPPED or VARIES.search(chosen):
+            left, right, kind = right, left, FLIPPED.get(kind, "")
+        if squeezed(left) != squeezed(value) or kind not in FLIPPED or VARIES.search(chosen):
             return None
         is_word = WORD.fullmatch(value)
         if is_word and value in WORD.findall(chosen):

@@ -14,12 +14,11 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
-from warplens_tools.rewrite.common.normal_bounds import BoundReader, bare, squeezed
+from warplens_tools.rewrite.common.normal_bounds import FLIPPED, BoundReader, bare, squeezed
 from warplens_tools.text import SourceText, TextEdit
 
 #: Comparisons that hold for good once they hold, of what falls and of what grows.
 _FALLING, _GROWING = ("<", "<="), (">", ">=")
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def skipping(text: SourceText, file: SourceTree, kernel: Kernel) -> tuple[TextEdit, ...]:
@@ -68,11 +67,11 @@ class _Reader(BoundReader):
             return False
         left, right = (bare(condition.child_by_field_name(side)) for side in ("left", "right"))
         kind = self.code(condition.child_by_field_name("operator"))
-        if left is None or right is None or kind not in _FLIPPED:
+        if left is None or right is None or kind not in FLIPPED:
             return False
         moving = {name, *own}
         if self.words(right) & moving:
-            left, right, kind = right, left, _FLIPPED[kind]
+            left, right, kind = right, left, FLIPPED[kind]
         known = {*self.words(left), *self.words(right), *(w for v in own.values() for w in self.words(v))}
         if self.words(right) & moving or any(self.changes(body, word) for word in known):
             return False

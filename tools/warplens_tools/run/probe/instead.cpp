@@ -30,8 +30,8 @@ void stand_in(Launch& launch, const Job& job, const Allocations& allocations) {
     CUfunction other = nullptr;
     check(cuModuleLoad(&module, job.instead_cubin.c_str()), "loading the kernel's other instantiation");
     check(cuModuleGetFunction(&other, module, job.instead.c_str()), "finding the kernel's other instantiation");
-    if (!(signature(other) == signature(launch.function))) throw std::runtime_error("the other instantiation takes other parameters");
     const auto places = signature(launch.function);
+    if (!(signature(other) == places)) throw std::runtime_error("the other instantiation takes other parameters");
     launch.function = other;
     for (const auto& [index, from] : job.converted) {
         const CUdeviceptr at = pointer_argument(launch, places, index);
