@@ -126,10 +126,10 @@ def measure_aa() -> dict[str, Any]:
 
 
 def measure_gain() -> dict[str, Any]:
-    """A true 3 %: 30 of 1030 trips of the inner loop removed, 20 times on kernels of several lengths."""
+    """A true 3 %: 30 of 1030 trips removed, 20 times on kernels of several lengths."""
     rows = []
     for blocks in ("132", "2048", "16384", "131072"):
-        edits = {f"gain {i}": [["TRIPS 1030", f"TRIPS 1000{' ' * i}"]] for i in range(20)}
+        edits = {f"gain {i}": [["WASTE 30", f"WASTE 0{' ' * i}"]] for i in range(20)}
         baseline, verdicts, _ = judged(workload("wasted", blocks), edits)
         ratios = [v.timings[0].speedup.median for v in verdicts if v.timings]
         rows.append(
@@ -152,14 +152,16 @@ def measure_smallest() -> dict[str, Any]:
 
 
 def _smallest(source: Path, trips: int) -> dict[str, Any]:
+    waste = trips // 10 * 2
     text = (PROGRAMS / "wasted.cu").read_text()
-    source.write_text(text.replace("#define TRIPS 1030", f"#define TRIPS {trips}"))
+    text = text.replace("#define TRIPS 1000", f"#define TRIPS {trips}")
+    source.write_text(text.replace("#define WASTE 30", f"#define WASTE {waste}"))
     tried: list[dict[str, Any]] = []
     with Judge(Workload(str(source), str(source), arguments=("132",)), settings=SETTINGS) as judge:
         kernel_us = judge.baseline().timing.median_ns / 1e3
-        for percent in (1, 2, 3, 5, 8, 12, 20):
-            fewer = round(trips / (1 + percent / 100))
-            edits = [[f"#define TRIPS {trips}", f"#define TRIPS {fewer}"]]
+        for fewer in range(2, waste + 1, max(2, trips // 50)):
+            percent = round(100 * fewer / (trips + waste - fewer), 1)
+            edits = [[f"#define WASTE {waste}", f"#define WASTE {waste - fewer}"]]
             verdicts = judge.judge([candidate(source, f"{percent} % {i}", edits) for i in range(20)])
             found = sum(v.state == "faster" for v in verdicts)
             states = dict(Counter(v.state for v in verdicts))

@@ -81,7 +81,7 @@ def test_every_fault_has_its_verdict_and_the_next_candidate_its_turn() -> None:
         "trap": "crashed",
         "same": "same",
         "host": "refused",
-    }
+    }, [f"{v.candidate}: {v.reason}" for v in verdicts]
     assert sorted(told) == sorted(c.id for c in candidates)
     measured = next(v for v in verdicts if v.candidate == "slower")
     assert measured.conditions is not None

@@ -1,8 +1,10 @@
-// A loop of which the last trips add nothing: TRIPS 1000 is right, every trip more is waste. argv[1]: blocks.
+// A polynomial, and WASTE trips as long as its own that change nothing: every two of them flip the same bits. Whatever
+// even number of them is taken away is a true gain, and no input has another result. argv[1]: blocks.
 #include <cstdio>
 #include <cstdlib>
 
-#define TRIPS 1030
+#define TRIPS 1000
+#define WASTE 30
 
 __global__ void polynomial(float* out, const float* coefficients, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -13,13 +15,16 @@ __global__ void polynomial(float* out, const float* coefficients, int n) {
         sum += coefficients[k] * power;
         power *= x;
     }
-    out[i] = sum;
+    unsigned bits = __float_as_uint(sum);
+#pragma unroll 1
+    for (int k = 0; k < WASTE; ++k) bits ^= __float_as_uint(coefficients[k / 2]);
+    out[i] = __uint_as_float(bits);
 }
 
 int main(int argc, char** argv) {
     const int n = (argc > 1 ? std::atoi(argv[1]) : 4096) * 256;
-    float *out, *coefficients, host[1030] = {};
-    for (int k = 0; k < 1000; ++k) host[k] = 1.0f / (k + 1);
+    float *out, *coefficients, host[TRIPS];
+    for (int k = 0; k < TRIPS; ++k) host[k] = 1.0f / (k + 1);
     cudaMalloc(&out, n * 4);
     cudaMalloc(&coefficients, sizeof host);
     cudaMemset(out, 0x3f, n * 4);
