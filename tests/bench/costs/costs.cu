@@ -211,6 +211,13 @@ __global__ void transposed(float *at, size_t rows, int passes)
     for (int p = 0; p < passes; ++p) at[size_t(threadIdx.x) * rows + size_t(p) * gridDim.x + blockIdx.x] = 1.0f;
 }
 
+// A transpose's write by blocks of two dimensions: the warps of a block fill each other's sectors.
+__global__ void block_transposed(float *at, int rows)
+{
+    size_t x = size_t(blockIdx.x) * blockDim.x + threadIdx.x, y = size_t(blockIdx.y) * blockDim.y + threadIdx.y;
+    at[x * rows + y] = 1.0f;
+}
+
 // Every pass writes the same stretch again: it stays in the L2.
 __global__ void rewrite(char *at, size_t stride, int passes)
 {
@@ -305,6 +312,12 @@ void scattered_rulers()
         int blocks = 4096, passes = 64;
         double per = clock_hz * sms / (double(blocks) * kThreads / 32 * passes);
         report("transposed stores, rows of " + std::to_string(rows), seconds([&] { transposed<<<blocks, kThreads>>>((float *)memory, rows, passes); }) * per, "clocks of an SM per warp");
+    }
+    for (dim3 block : {dim3(4, 64), dim3(8, 32), dim3(16, 16), dim3(32, 8), dim3(32, 32)}) {
+        int rows = 8192;
+        dim3 grid(rows / block.x, rows / block.y);
+        double per = clock_hz * sms / (double(rows) * rows / 32);
+        report("transposed stores, blocks of " + std::to_string(block.x) + " by " + std::to_string(block.y), seconds([&] { block_transposed<<<grid, block>>>((float *)memory, rows); }) * per, "clocks of an SM per warp");
     }
 }
 
