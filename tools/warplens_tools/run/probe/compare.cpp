@@ -475,6 +475,19 @@ void poison(Element element, std::uint8_t* bytes, const std::vector<std::uint8_t
     });
 }
 
+void outgrow(const Expected& expected, std::uint8_t* bytes, const std::vector<std::uint8_t>& written) {
+    const Element element = expected.element;
+    const std::size_t unit = element_size(element);
+    double most = 0;
+    for (std::size_t i = 0; i < written.size(); ++i) {
+        const double size = std::fabs(load(element, expected.bytes.data() + i * unit));
+        if (std::isfinite(size)) most = std::max(most, size);
+    }
+    const double wanted = std::min(4 * most, large(element));
+    for (std::size_t i = 0; i < written.size(); ++i)
+        if (written[i]) store(element, bytes + i * unit, std::copysign(wanted, load(element, bytes + i * unit)));
+}
+
 std::uint64_t count_unclean(Element element, const std::uint8_t* bytes, std::size_t size, bool mean) {
     if (!is_floating(element)) return 0;
     const std::size_t unit = element_size(element);

@@ -133,6 +133,8 @@ void mark_written(std::vector<std::uint8_t>& written, Element element, const std
                   const std::uint8_t* after);
 // Replaces the written elements by values of the same kind and of no telling size; random by `seed`.
 void poison(Element element, std::uint8_t* bytes, const std::vector<std::uint8_t>& written, std::uint64_t seed);
+// Makes the written floats four times as large as the largest finite result, where the type has such, and keeps their signs.
+void outgrow(const Expected& expected, std::uint8_t* bytes, const std::vector<std::uint8_t>& written);
 // How many elements are NaN, infinite, or so large that another order of adding might make them so; only the last of
 // these where the others `mean` something.
 std::uint64_t count_unclean(Element element, const std::uint8_t* bytes, std::size_t size, bool mean = false);

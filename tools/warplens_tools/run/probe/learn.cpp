@@ -159,7 +159,7 @@ void Oracle::find_pure() {
     }
     // the first try finds what is read; the second shows that the rest does not depend on it
     auto agree = [&] { return poisoned_runs_agree(original, poisoned) || poisoned_runs_agree(original, poisoned); };
-    if (!agree() || (find_put_back(original, poisoned) && !agree())) {
+    if (!agree() || (find_put_back(original, poisoned) && !agree()) || (find_added_to(original, poisoned) && !agree())) {
         for (std::size_t i = 0; i < stretches_.size(); ++i) memory_.write_saved(stretches_[i], original[i].data());
         poisoned.assign(stretches_.size(), false);
     }
@@ -204,6 +204,30 @@ bool Oracle::find_put_back(const std::vector<Bytes>& original, std::vector<bool>
         // where none of them shows it, it is one of them all the same
         if (any && (wrong[i] || !itself)) poisoned[i] = false;
         memory_.write_saved(stretches_[i], (poisoned[i] ? mild[i] : original[i]).data());
+    }
+    return any;
+}
+
+// Of floats that a launch adds to what lies there: to a large sum a poison of no telling size is a rounding. What is larger
+// than the results is not. True where there are such; they are as the program left them then.
+bool Oracle::find_added_to(const std::vector<Bytes>& original, std::vector<bool>& poisoned) {
+    std::vector<Bytes> small(stretches_.size());
+    for (std::size_t i = 0; i < stretches_.size(); ++i) {
+        if (!poisoned[i] || !is_floating(stretches_[i].element)) continue;
+        small[i].resize(stretches_[i].held());
+        memory_.read_saved(stretches_[i], small[i].data());
+        Bytes far = small[i];
+        outgrow(cases_[0].expected[i], far.data(), *written_[i]);
+        memory_.write_saved(stretches_[i], far.data());
+    }
+    prepare(cases_[0]);
+    run_once();
+    bool any = false;
+    for (std::size_t i = 0; i < small.size(); ++i) {
+        if (small[i].empty()) continue;
+        poisoned[i] = compare(cases_[0].expected[i], read_now(i), tolerance_).right();
+        any = any || !poisoned[i];
+        memory_.write_saved(stretches_[i], (poisoned[i] ? small[i] : original[i]).data());
     }
     return any;
 }

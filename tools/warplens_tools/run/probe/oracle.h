@@ -171,6 +171,7 @@ class Oracle {
     void find_unseen();
     void add_standing();
     bool find_put_back(const std::vector<Bytes>& original, std::vector<bool>& poisoned);
+    bool find_added_to(const std::vector<Bytes>& original, std::vector<bool>& poisoned);
     bool poisoned_runs_agree(const std::vector<Bytes>& original, std::vector<bool>& poisoned);
     void learn_variants();
     void drop(std::size_t index);              // a case that says nothing
