@@ -28,6 +28,7 @@ from warplens.measure.judge_settings import Allowed
 from warplens.measure.measures import Measures
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
+from warplens_tools.arch.gpu import Gpu
 from warplens_tools.decode import from_json
 from warplens_tools.errors import InputError, WarplensError
 from warplens_tools.process.task import UNATTENDED, Task
@@ -66,6 +67,8 @@ class _Answered(msgspec.Struct, frozen=True):
     baseline: Baseline | None = None
     verdict: Verdict | None = None
     confirmation: Confirmation | None = None
+    #: The card of a baseline, where it is known.
+    card: Gpu | None = None
 
 
 class AwaitingError(WarplensError):
@@ -129,13 +132,14 @@ class Exchange:
         """What an ask is about."""
         return _read(self._asks / f"{name}.json", Candidate)
 
-    def put(self, name: str, answer: Baseline | Verdict | Confirmation) -> None:
-        """Answer an ask; the first answer stays."""
+    def put(self, name: str, answer: Baseline | Verdict | Confirmation, card: Gpu | None = None) -> None:
+        """Answer an ask; the first answer stays. `card` goes with a baseline that was measured on it."""
         path = self._answers / f"{name}.json"
         if path.exists():
             return
         if isinstance(answer, Baseline):
-            _put(path, _Answered(baseline=answer))
+            measured_here = card is not None and card.name == answer.conditions.gpu
+            _put(path, _Answered(baseline=answer, card=card if measured_here else None))
         elif isinstance(answer, Verdict):
             _put(path, _Answered(verdict=answer))
         else:
@@ -145,6 +149,11 @@ class Exchange:
         """The answer to an ask, if it is there."""
         path = self._answers / f"{name}.json"
         return _read(path, _Answered) if path.is_file() else None
+
+    def card(self) -> Gpu | None:
+        """The card that judges; None until the baseline is measured, and where its limits are not known."""
+        answered = self.answer(BASELINE)
+        return answered.card if answered is not None else None
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
@@ -243,10 +252,12 @@ class FileJudge:
         return answer
 
 
-def evaluate(exchange: Exchange, judge: Measures, source: str, *, task: Task = UNATTENDED) -> int:
+def evaluate(
+    exchange: Exchange, judge: Measures, source: str, *, card: Gpu | None = None, task: Task = UNATTENDED
+) -> int:
     """Answer all that waits, each answer kept as soon as it is known; how many there were.
 
-    `source`: where the file with the kernel lies here.
+    `source`: where the file with the kernel lies here. `card`: the one that is here.
 
     Raises:
         as the judge's methods, where the workload itself fails.
@@ -254,7 +265,7 @@ def evaluate(exchange: Exchange, judge: Measures, source: str, *, task: Task = U
     answered = 0
     waiting = exchange.waiting()
     if BASELINE in waiting:
-        exchange.put(BASELINE, judge.baseline(task=task))
+        exchange.put(BASELINE, judge.baseline(task=task), card)
         answered += 1
     names: dict[str, str] = {}
     candidates = []

@@ -137,7 +137,7 @@ def _drive(
     )
     # counters are read by runs of the program, for which there is no card here
     inputs = msgspec.structs.replace(
-        inputs_of(service, path, options.arch, task=task), measured=lambda *_: None
+        inputs_of(service, path, options.arch, task=task), measured=lambda *_: None, card=exchange.card()
     )
     try:
         result = optimize_file(
@@ -177,13 +177,14 @@ def answer(folder: Path, *, task: Task = UNATTENDED, judge: OpenJudge = open_jud
         loaded = service.settings_for(source)
         unit = service.unit(source, loaded) or source
         workload = workload_of(source, unit, loaded, description.kernel)
-        card = load_gpu(loaded.settings.architecture or None).arch
-        workload, arch = built_for(workload, description.arch, card, _versions(exchange, source))
+        gpu = load_gpu(loaded.settings.architecture or None)
+        workload, arch = built_for(workload, description.arch, gpu.arch, _versions(exchange, source))
         description = msgspec.structs.replace(description, arch=arch)
-        arch = arch or card
+        arch = arch or gpu.arch
         workload = expecting(workload, source, loaded, description.kernel, arch, task=task)
         with judge(workload, description.kernel, description.arch, description.allowed) as session:
-            return evaluate(exchange, session, str(source), task=task)
+            card = gpu if gpu.present else None
+            return evaluate(exchange, session, str(source), card=card, task=task)
 
 
 def _versions(exchange: Exchange, source: Path) -> Iterator[str]:

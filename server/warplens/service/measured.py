@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from warplens.agent.priors import busy_shares
+from warplens.measure.build.includes import uses_cutlass
 from warplens.service.profile import ProfileOptions, profile_file
 from warplens.service.profile_report import ProfileReport
 from warplens.service.report import FileReport
@@ -14,6 +15,7 @@ from warplens_tools.arch.load import present_gpus
 from warplens_tools.errors import CancelledError, WarplensError
 from warplens_tools.evidence import CounterEvidence
 from warplens_tools.process.task import Task
+from warplens_tools.text import SourceText
 from warplens_tools.toolchain.locate import resolve_toolchain
 
 
@@ -25,6 +27,21 @@ def report_of(service: Service, path: Path, arch: str, task: Task) -> FileReport
     """
     options = CheckOptions(arch=arch or None)
     return service.check_file(path, options, task=task).files[0]
+
+
+def version_report(service: Service, path: Path, unit: Path, text: str, arch: str, task: Task) -> FileReport:
+    """The report of a version of a file that is compiled in `unit`: with its machine code where a compiler is here.
+
+    For versions that were judged: their text was found fit to be compiled, and compiled, by the judge. What includes CUTLASS takes minutes to compile, and a header's version is in no unit: of those the source alone.
+
+    Raises:
+        CancelledError: `task` was stopped.
+    """
+    if unit != path or uses_cutlass(text):
+        return service.check_text(path, text)
+    options = CheckOptions(arch=arch or None)
+    *_, last = service.stages(path, options, text=SourceText(text), early=False, task=task)
+    return last.report
 
 
 def counted_report(service: Service, path: Path, kernel: str, arch: str, task: Task) -> FileReport | None:

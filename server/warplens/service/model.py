@@ -15,6 +15,7 @@ from warplens.agent.llm.consent import Destination, agree, agreed
 from warplens.agent.llm.editor import AskEditor, EditorModel
 from warplens.agent.llm.files import Files
 from warplens.agent.llm.library import Library, open_library
+from warplens.agent.llm.measured import Measured, card_words, stand_in_words
 from warplens.agent.llm.openai_chat import OPENAI, OpenAIChat
 from warplens.agent.llm.provider import Provider
 from warplens.agent.llm.secret import Secret
@@ -33,7 +34,7 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import target_architecture
 from warplens_tools.decode import from_builtins
 from warplens_tools.errors import InputError
-from warplens_tools.finding import Finding
+from warplens_tools.finding import Bottleneck
 from warplens_tools.run.build import flags_of
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText
@@ -166,7 +167,9 @@ class FileCase(msgspec.Struct, frozen=True):
     #: Candidates that are judged at once on another machine; 0 where they are judged here. Then nobody waits for a
     #: file with an answer, and a round's questions are asked at once.
     round_of: int = 0
-    #: Gives the findings of another text, from its source alone; None where nobody can.
+    #: The card that judges, where it is another machine's and has answered.
+    card: Gpu | None = None
+    #: Gives the report of another text; None where nobody can.
     check: Callable[[str], FileReport] | None = None
 
 
@@ -202,7 +205,7 @@ class ModelPart:
         self._asker, self._model, self._case = asker, model, case
         self._report, self._library_flags = case.report(), tuple(library_flags)
         self._sources: list[ModelSource] = []
-        self._launches = ""
+        self._measured: Measured | None = None
 
     @property
     def workload(self) -> Workload:
@@ -223,7 +226,7 @@ class ModelPart:
 
     def measured(self, baseline: Baseline) -> None:
         """The user's version was run."""
-        self._launches = launch_words(baseline, self._case.gpu)
+        self._measured = Measured(baseline, self._case.card or self._case.gpu)
 
     def source(self, kernel: str) -> ModelSource:
         """The model as a source of steps for one kernel."""
@@ -234,12 +237,14 @@ class ModelPart:
             host_edits=case.allowed.host_edits,
             lower_precision=case.allowed.lower_precision,
             arch=self.arch or case.gpu.arch,
-            card=card_words(case.gpu),
-            measured=lambda: self._launches,
-            elsewhere=bool(case.round_of),
+            card=self._card(),
+            measured=lambda: self._measured.original() if self._measured is not None else "",
+            version=lambda node: self._measured.of(node) if self._measured is not None else "",
+            beforehand=stand_in_words(case.gpu) if case.round_of else "",
             library_flags=" ".join(self._library_flags),
             feedback=self._model.feedback,
-            findings=self._findings,
+            findings=lambda text: self._seen(text).findings,
+            bottleneck=lambda text: self._bottleneck(text, kernel),
             metrics=lambda: self._metrics(kernel),
         )
         self._sources.append(ModelSource(self._asker, briefing, round_of=max(1, case.round_of)))
@@ -249,10 +254,20 @@ class ModelPart:
         """What it did and cost so far."""
         return used_of(self._asker, self._model.provider, self._sources)
 
-    def _findings(self, text: SourceText) -> Sequence[Finding]:
-        """All that is known of the user's own text; of others what their source shows."""
+    def _card(self) -> str:
+        case, measured = self._case, self._measured
+        if case.round_of and case.card is None and measured is not None:
+            return stand_in_words(case.gpu, measured.baseline.conditions.gpu)
+        return card_words(case.card or case.gpu)
+
+    def _seen(self, text: SourceText) -> FileReport:
+        """All that is known of the user's own text; of others what their text and their code show."""
         known = text.text == self._case.text.text or self._case.check is None
-        return (self._report if known or self._case.check is None else self._case.check(text.text)).findings
+        return self._report if known or self._case.check is None else self._case.check(text.text)
+
+    def _bottleneck(self, text: SourceText, kernel: str) -> Bottleneck | None:
+        kernels = self._seen(text).kernels
+        return next((k.bottleneck for k in kernels if k.qualified_name == kernel), None)
 
     def _metrics(self, kernel: str) -> Mapping[str, float]:
         known = next((k for k in self._report.kernels if k.qualified_name == kernel), None)
@@ -276,38 +291,3 @@ def used_of(asker: Asker, provider: str, sources: Sequence[ModelSource]) -> Mode
 def _library_options(trees: Sequence[Corpus], given: Sequence[str], text: SourceText) -> tuple[str, ...]:
     tree = next((t.root_path for t in trees if (t.root_path / "include" / "cute").is_dir()), None)
     return library_options(tree, given, text.text) if tree is not None else ()
-
-
-def card_words(gpu: Gpu) -> str:
-    """What a plan must know of the card."""
-    limits = gpu.limits
-    roofs = ", ".join(
-        f"{name} {gpu.ceilings[name].value / 1e12:.3g} T{gpu.ceilings[name].unit}"
-        for name in ("dram", "l2", "fp32")
-        if name in gpu.ceilings
-    )
-    return (
-        f"{gpu.name} ({gpu.arch}): {gpu.multiprocessors} SMs; per SM {limits.shared_bytes} bytes of shared memory "
-        f"(at most {limits.default_shared_bytes_per_block} per block, opt-in {limits.max_shared_bytes_per_block}), "
-        f"{limits.registers} registers, {limits.max_threads} threads; L2 {gpu.l2_bytes >> 20} MiB. Roofs: {roofs}."
-    )
-
-
-def launch_words(baseline: Baseline, gpu: Gpu) -> str:
-    """How the judged kernel is launched in the user's program, its time, and what the card can do in that time."""
-    timing, shown = baseline.timing, "x".join
-    seconds = timing.median_ns / 1e9
-    roofs = [
-        f"{gpu.ceilings[name].value * seconds:.3g} {unit} {of}"
-        for name, unit, of in (("dram", "bytes", "to or from dram"), ("fp32", "FLOP", "in fp32"))
-        if name in gpu.ceilings
-    ]
-    share = (
-        f", {100 * timing.share:.0f} % of the program's time on the card" if timing.share is not None else ""
-    )
-    can = f" In that time the card does at most {' and '.join(roofs)}." if roofs else ""
-    return (
-        f"The original is launched {timing.launches} times with grid {shown(map(str, timing.grid))}, block "
-        f"{shown(map(str, timing.block))} and {timing.dynamic_shared_bytes} bytes of dynamic shared memory; one launch "
-        f"takes {timing.median_ns / 1e3:.4g} us{share}.{can}"
-    )

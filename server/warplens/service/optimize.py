@@ -27,7 +27,7 @@ from warplens.agent.search_settings import Budget, Objective
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import Allowed, MeasureSettings
 from warplens.service.build_messages import NOT_COMPILED
-from warplens.service.measured import busy_of, counted_report, headroom_of, report_of
+from warplens.service.measured import busy_of, counted_report, headroom_of, report_of, version_report
 from warplens.service.model import Choice, FileCase, open_part
 from warplens.service.report import FileReport
 from warplens.service.service import Service
@@ -96,10 +96,12 @@ class FileInputs(msgspec.Struct, frozen=True):
     report: Callable[[], FileReport]
     #: Gives them with one kernel's counters, which takes runs; None where none can be had.
     measured: Callable[[str, Task], FileReport | None] = lambda *_: None
-    #: Gives the findings of another text of it, of the source tier.
+    #: Gives the report of another text of it, of the tiers that need no run.
     check: Callable[[str], FileReport] | None = None
     #: Macros of the command line it is compiled with.
     defines: Mapping[str, str] = {}
+    #: The card that judges, where that is another machine's and is known.
+    card: Gpu | None = None
 
     def text(self) -> SourceText:
         """The file as it is on disk, read as its build reads it."""
@@ -146,7 +148,16 @@ def optimize_file(
     round_of = budget.batch if elsewhere else 0
     with _beside(inputs.report) as report, open_store(data_folder(os.environ)) as store:
         case = FileCase(
-            inputs.path, text, workload, inputs.gpu, allowed, report, options.arch, round_of, inputs.check
+            path=inputs.path,
+            text=text,
+            workload=workload,
+            gpu=inputs.gpu,
+            allowed=allowed,
+            report=report,
+            arch=options.arch,
+            round_of=round_of,
+            card=inputs.card,
+            check=inputs.check,
         )
         part = open_part(inputs.loaded, options.model, case, ask_editor)
         workload, arch = (part.workload, part.arch) if part is not None else (workload, options.arch)
@@ -271,7 +282,7 @@ def inputs_of(service: Service, path: Path, arch: str = "", *, task: Task = UNAT
         rewrites=REWRITES,
         report=lambda: report_of(service, path, arch, task),
         measured=lambda kernel, task: counted_report(service, path, kernel, arch, task),
-        check=lambda text: service.check_text(path, text),
+        check=lambda text: version_report(service, path, unit, text, arch, task),
         defines=service.build_defines(path, unit, loaded),
     )
 

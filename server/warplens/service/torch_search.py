@@ -15,6 +15,7 @@ import msgspec
 from warplens.agent.judging import JudgeSession
 from warplens.agent.llm.cases import Briefing
 from warplens.agent.llm.editor import AskEditor
+from warplens.agent.llm.measured import card_words
 from warplens.agent.llm.source import ModelSource
 from warplens.agent.problem import Problem
 from warplens.agent.result import ModelUse, OptimizeResult
@@ -33,7 +34,7 @@ from warplens.measure.torch_task.judge import TaskJudge
 from warplens.measure.torch_task.scan import suspicions
 from warplens.measure.torch_task.task import TorchOptions, TorchTask, solution_of
 from warplens.service.embedded import embedded
-from warplens.service.model import card_words, chosen, open_asker, used_of
+from warplens.service.model import chosen, open_asker, used_of
 from warplens.service.optimize import OptimizeOptions
 from warplens.service.service import Service
 from warplens.service.torch_host import device_side

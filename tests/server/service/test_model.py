@@ -39,7 +39,6 @@ from warplens.service.library_build import built_for, finds_library, library_opt
 from warplens.service.model import (
     Choice,
     ConsentError,
-    card_words,
     chosen,
     destination_of,
     give_consent,
@@ -265,11 +264,6 @@ def test_a_version_with_cutlass_is_built_with_its_headers_or_says_how(
     assert arch == "sm_90a" and built.flags[-1] == f"-I{tmp_path}/tree/include"
     own = msgspec.structs.replace(workload, build=("make",))
     assert built_for(own, "sm_90", "sm_90", [version]) == (own, "sm_90a")
-
-
-def test_the_card_is_told_in_its_limits() -> None:
-    words = card_words(load_architecture("sm_90"))
-    assert "sm_90" in words and "132 SMs" in words and "registers" in words and "Roofs: dram" in words
 
 
 def test_the_sdk_is_read_with_the_first_question_alone() -> None:

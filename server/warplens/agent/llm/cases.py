@@ -12,7 +12,7 @@ from warplens.agent.llm import context
 from warplens.agent.llm.anchors import MOST_ANCHORS, Anchor
 from warplens.agent.llm.asking import LOOKS, Asker
 from warplens.agent.llm.context import Section, bounded
-from warplens.agent.llm.feedback import Feedback, guidance, raw_metrics
+from warplens.agent.llm.feedback import Feedback, bound_words, guidance, raw_metrics
 from warplens.agent.llm.prompts import system_prompt
 from warplens.agent.llm.provider import Role
 from warplens.agent.llm.replies import Plan
@@ -21,7 +21,7 @@ from warplens.agent.versions import Node
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.cuda.syntax.lexical import to_ascii, without_comments
-from warplens_tools.finding import Finding
+from warplens_tools.finding import Bottleneck, Finding
 from warplens_tools.lazily import cached_property
 from warplens_tools.text import SourceText
 
@@ -49,13 +49,18 @@ class Briefing(msgspec.Struct, frozen=True):
     card: str = ""
     #: How the user's version is launched, and what time that takes; "" until it is measured.
     measured: Callable[[], str] = lambda: ""
-    #: The first questions are asked before anything is measured, and must read the same when it is.
-    elsewhere: bool = False
+    #: What was measured of a version, against the card's roofs and limits; "" where nothing was.
+    version: Callable[[Node], str] = lambda _: ""
+    #: What is told of the card in the first questions where it is elsewhere: they are asked before anything is
+    #: measured, and must read the same when it is. "" where it is here.
+    beforehand: str = ""
     #: Options that CUTLASS's headers need where the user's own build has none of them; "" where it has.
     library_flags: str = ""
     feedback: Feedback = "guidance"
     #: Findings of a version's text.
     findings: Callable[[SourceText], Sequence[Finding]] = lambda _: ()
+    #: What bounds a version, by its code as compiled; None where nobody looked.
+    bottleneck: Callable[[SourceText], Bottleneck | None] = lambda _: None
     #: Raw counters of the user's version, for the comparison with guidance alone.
     metrics: Callable[[], Mapping[str, float]] = dict
     #: The file is a solution of a PyTorch task: why a version of it may not be judged ("" if it may), and what stays
@@ -157,14 +162,7 @@ class Case:
         situation, briefing = self._situation, self._briefing
         what = "Module" if briefing.refused is not None else "Kernel"
         facts = [f"{what} {briefing.kernel}" + (f", built for {briefing.arch}" if briefing.arch else "")]
-        facts += [words for words in (briefing.card, self._measured()) if words]
-        verdict = situation.node.verdict
-        if verdict is not None and verdict.resources is not None:
-            taken = verdict.resources
-            facts.append(
-                f"It takes {taken.registers} registers per thread, {taken.shared_bytes} bytes of static shared memory, "
-                f"and spills {taken.spill_store_bytes} bytes."
-            )
+        facts += [words for words in self._measured() if words]
         if situation.steps:
             speed = f"{situation.node.speedup:.2f}x of" if situation.node.speedup else "not yet compared with"
             facts.append(
@@ -172,14 +170,20 @@ class Case:
             )
         return "\n".join(facts)
 
-    def _measured(self) -> str:
-        early = self._situation.node.parent is None and not self._situation.judged
-        return "" if self._briefing.elsewhere and early else self._briefing.measured()
+    def _measured(self) -> tuple[str, ...]:
+        briefing, node = self._briefing, self._situation.node
+        if briefing.beforehand and node.parent is None and not self._situation.judged:
+            return (briefing.beforehand,)
+        return briefing.card, briefing.measured(), briefing.version(node)
 
     def _feedback(self) -> str:
         briefing = self._briefing
         if briefing.feedback == "guidance":
-            return guidance(briefing.findings(self._text), briefing.kernel)
+            told = (
+                bound_words(briefing.bottleneck(self._text)),
+                guidance(briefing.findings(self._text), briefing.kernel),
+            )
+            return "\n\n".join(filter(None, told))
         return raw_metrics(briefing.metrics()) if briefing.feedback == "metrics" else ""
 
     def _found(self) -> Section:

@@ -14,7 +14,7 @@ from importlib import resources
 from typing import Literal
 
 from warplens_tools.evidence import Observation
-from warplens_tools.finding import Finding
+from warplens_tools.finding import Bottleneck, Finding
 
 Feedback = Literal["guidance", "metrics", "nothing"]
 #: Findings that are told, those with the largest gain first: a model that reads a dozen answers none.
@@ -37,6 +37,16 @@ def guidance(findings: Sequence[Finding], kernel: str) -> str:
     told = "\n\n".join(_told(finding) for finding in mine[:MOST_FINDINGS])
     left = len(mine) - MOST_FINDINGS
     return told + (f"\n\n({left} lesser findings left out)" if left > 0 else "")
+
+
+def bound_words(bottleneck: Bottleneck | None) -> str:
+    """What bounds a version by its code as compiled, and how the resources compare; "" where that is not known."""
+    if bottleneck is None or bottleneck.bound == "unknown":
+        return ""
+    words = f"What bounds this version by its code ({bottleneck.confidence} confidence): {bottleneck.bound}; "
+    words += f"{bottleneck.reason}."
+    seen = "; ".join(map(_seen, bottleneck.evidence))
+    return f"{words}\n  seen: {seen}" if seen else words
 
 
 def raw_metrics(metrics: Mapping[str, float]) -> str:

@@ -11,13 +11,17 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from warplens.agent.llm.measured import nanoseconds_of
 from warplens.agent.versions import Node, best_first, moves_of
+from warplens.measure.verdict import Verdict
 from warplens_tools.text import SourceText, unified_diff
 
 #: Leaders that are shown, best first.
 MOST_LEADERS = 3
 #: Characters of a verdict's reason and of one diff that a prompt repeats.
 MOST_REASON, MOST_DIFF = 600, 2400
+#: Characters of a reason that one line of what was tried repeats.
+MOST_WHY = 240
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -30,13 +34,25 @@ class Outcome(msgspec.Struct, frozen=True):
     state: str
     reason: str
     diff: str
+    #: Microseconds of a launch; None where it was not timed.
+    microseconds: float | None = None
+    #: The speedup of the version that it was made from, where that is not the original.
+    before: float | None = None
+    #: What it takes of an SM.
+    taken: str = ""
 
     def line(self) -> str:
         """What was tried and what it did, on one line."""
-        if self.speedup is not None:
-            return f"- {self.title}: {self.speedup:.2f}x of the original's speed"
-        why = f": {' '.join(self.reason.split())[:200]}" if self.reason else ""
-        return f"- {self.title}: {self.state}{why}"
+        why = " ".join(self.reason.split())[:MOST_WHY]
+        if self.speedup is None:
+            return f"- {self.title}: {self.state}{f': {why}' if why else ''}"
+        said = f"{self.speedup:.2f}x of the original's speed"
+        said += f" ({self.microseconds:.4g} us)" if self.microseconds is not None else ""
+        said += f", made from {self.before:.2f}x" if self.before is not None else ""
+        said += f", {self.taken}" if self.taken else ""
+        # a version that is slower at another launch, or on other inputs, is not what its speed says
+        odd = self.state in ("same", "slower") and self.speedup > 1
+        return f"- {self.title}: {said}{f'; judged {self.state}: {why}' if odd and why else ''}"
 
 
 class Situation(msgspec.Struct, frozen=True):
@@ -92,7 +108,22 @@ def outcome_of(node: Node) -> Outcome:
         state=verdict.state.replace("_", " ") if verdict is not None else "not judged yet",
         reason=verdict.reason[:MOST_REASON] if verdict is not None else "",
         diff=diff,
+        microseconds=_microseconds(node),
+        before=node.parent.speedup if node.parent is not None and node.parent.parent is not None else None,
+        taken=_taken(verdict),
     )
+
+
+def _microseconds(node: Node) -> float | None:
+    nanoseconds = nanoseconds_of(node)
+    return None if nanoseconds is None else nanoseconds / 1e3
+
+
+def _taken(verdict: Verdict | None) -> str:
+    if verdict is None or verdict.resources is None:
+        return ""
+    spilled = verdict.resources.spill_store_bytes
+    return f"{verdict.resources.registers} registers" + (f", {spilled} bytes spilled" if spilled else "")
 
 
 def diff_of(before: SourceText, after: SourceText) -> str:
