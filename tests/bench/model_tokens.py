@@ -105,7 +105,7 @@ def searched(path: Path, prompt_tokens: int, candidates: int) -> dict[Role, list
             str(path),
             kernel,
             arch="sm_90",
-            findings=lambda text: service.check_text(path, text.text).findings,
+            findings=lambda version: service.check_text(path, version.text).findings,
         ),
     )
 

@@ -30,7 +30,7 @@ from warplens.measure.kernel.visit_spec import VisitSpec
 from warplens.measure.kernel.visits import VisitResult, Visits
 from warplens.measure.program.whole import ProgramRun, require_success, run_program
 from warplens.measure.timing import bootstrap
-from warplens.measure.verdict import Conditions, State, Verdict
+from warplens.measure.verdict import Conditions, Launch, State, Verdict
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import parse
@@ -40,6 +40,7 @@ from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.task import Task
 from warplens_tools.run.build import Overlay, build_program, flags_of, start_command
 from warplens_tools.run.gpu_lock import gpu_lock
+from warplens_tools.run.probe.job import JobCandidate
 from warplens_tools.run.probe.library import helper_kernels, probe_library
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.run.probe.visit import Command
@@ -150,7 +151,16 @@ class PreparedWorkload(msgspec.Struct, frozen=True):
             conditions=conditions,
             build_seconds=built.seconds,
         )
+        found = msgspec.structs.replace(found, launch=self._launch(built.job))
         return of_equal_code(found) if built.identical else found
+
+    def _launch(self, job: JobCandidate) -> Launch:
+        timing = self.baseline.timing
+        return Launch(
+            grid=None if job.by_rule else job.grid or timing.grid,
+            block=job.block or timing.block,
+            dynamic_shared_bytes=timing.dynamic_shared_bytes if job.shared is None else job.shared,
+        )
 
     def untimed(self, built: Built, state: State, reason: str) -> Verdict:
         """The verdict on a candidate that no timing decides."""

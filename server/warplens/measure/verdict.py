@@ -150,6 +150,15 @@ class Further(msgspec.Struct, frozen=True):
         return tuple(f"{name}: {'; '.join(what)}" for name, what in parts if what)
 
 
+class Launch(msgspec.Struct, frozen=True):
+    """How a candidate was launched where it was judged, at the program's heaviest launch of the kernel."""
+
+    #: None where the probe worked it out launch by launch, of what the program passes.
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int]
+    dynamic_shared_bytes: int
+
+
 class Verdict(msgspec.Struct, frozen=True):
     """What the judge says of one candidate."""
 
@@ -159,6 +168,8 @@ class Verdict(msgspec.Struct, frozen=True):
     timings: tuple[Timing, ...] = ()
     resources: Resources | None = None
     baseline_resources: Resources | None = None
+    #: None where it never came to a launch of the kernel alone.
+    launch: Launch | None = None
     conditions: Conditions | None = None
     evidence: tuple[Observation, ...] = ()
     #: Largest difference of any output element in units of its bound (at most 1 is right);

@@ -18,7 +18,7 @@ from warplens.service.suppression import suppressions, unknown_in, wanted
 from warplens.settings import Settings
 from warplens_tools.analysis import analyse_file
 from warplens_tools.arch.gpu import Gpu
-from warplens_tools.collect.binary import collect_binary
+from warplens_tools.collect.binary import Stage, collect_binary
 from warplens_tools.collect.cache import BinaryCache
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.parse import parse
@@ -162,6 +162,20 @@ class BinaryTier(msgspec.Struct, frozen=True):
     #: Text to compile in place of the unit's own.
     overlay: str | None = None
 
+    def collect(self, on_stage: Stage | None = None, *, task: Task = UNATTENDED) -> BinaryEvidence:
+        """The unit compiled and disassembled, or as it is in the cache. Raises as `collect_binary`."""
+        return collect_binary(
+            self.unit,
+            toolchain=self.toolchain,
+            flags=self.flags,
+            arch=self.arch,
+            cache=self.cache,
+            overlay=self.overlay,
+            on_stage=on_stage,
+            task=task,
+            timeout=self.timeout,
+        )
+
 
 def stages(check: FileCheck, tier: BinaryTier, *, early: bool, task: Task = UNATTENDED) -> Iterator[Checked]:
     """The binary tier of one file; where it cannot be had, the source tier and the reason.
@@ -194,18 +208,7 @@ def _collected(tier: BinaryTier, task: Task, *, early: bool) -> Iterator[tuple[B
     """
     arrived: SimpleQueue[BinaryEvidence | None] = SimpleQueue()
     collector = ThreadPoolExecutor(max_workers=1, thread_name_prefix="warplens-collect")
-    collecting = collector.submit(
-        collect_binary,
-        tier.unit,
-        toolchain=tier.toolchain,
-        flags=tier.flags,
-        arch=tier.arch,
-        cache=tier.cache,
-        overlay=tier.overlay,
-        on_stage=arrived.put if early else None,
-        task=task,
-        timeout=tier.timeout,
-    )
+    collecting = collector.submit(tier.collect, arrived.put if early else None, task=task)
     collecting.add_done_callback(lambda _: arrived.put(None))
     collector.shutdown(wait=False)
     return _arriving(arrived, collecting)

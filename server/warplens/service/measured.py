@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
+
+import msgspec
 
 from warplens.agent.priors import busy_shares
 from warplens.measure.build.includes import uses_cutlass
+from warplens.service.check import by_kernel
 from warplens.service.profile import ProfileOptions, profile_file
 from warplens.service.profile_report import ProfileReport
 from warplens.service.report import FileReport
-from warplens.service.service import CheckOptions, Service
+from warplens.service.service import CheckOptions, Service, wants_binary
+from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import present_gpus
-from warplens_tools.errors import CancelledError, WarplensError
-from warplens_tools.evidence import CounterEvidence
+from warplens_tools.errors import CancelledError, CompileError, WarplensError
+from warplens_tools.evidence import CounterEvidence, KernelEvidence, LaunchTiming
 from warplens_tools.process.task import Task
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.locate import resolve_toolchain
@@ -29,10 +34,22 @@ def report_of(service: Service, path: Path, arch: str, task: Task) -> FileReport
     return service.check_file(path, options, task=task).files[0]
 
 
-def version_report(service: Service, path: Path, unit: Path, text: str, arch: str, task: Task) -> FileReport:
-    """The report of a version of a file that is compiled in `unit`: with its machine code where a compiler is here.
+class Launched(msgspec.Struct, frozen=True):
+    """How a kernel of a version is launched and how long that takes, on which card."""
 
-    For versions that were judged: their text was found fit to be compiled, and compiled, by the judge. What includes CUTLASS takes minutes to compile, and a header's version is in no unit: of those the source alone.
+    kernel: str
+    timing: LaunchTiming
+    gpu: Gpu
+
+
+def version_report(
+    service: Service, path: Path, unit: Path, arch: str, task: Task, text: str, launched: Launched | None
+) -> FileReport:
+    """The report of a version of a file that is compiled in `unit`: with its machine code where a compiler is here, and
+    judged as it was launched where that was measured.
+
+    For versions that were judged: their text was found fit to be compiled, and compiled, by the judge. What includes
+    CUTLASS takes minutes to compile, and a header's version is in no unit: of those the source alone.
 
     Raises:
         CancelledError: `task` was stopped.
@@ -40,8 +57,22 @@ def version_report(service: Service, path: Path, unit: Path, text: str, arch: st
     if unit != path or uses_cutlass(text):
         return service.check_text(path, text)
     options = CheckOptions(arch=arch or None)
-    *_, last = service.stages(path, options, text=SourceText(text), early=False, task=task)
-    return last.report
+    if launched is None:
+        *_, last = service.stages(path, options, text=SourceText(text), early=False, task=task)
+        return last.report
+    loaded = service.settings_for(path)
+    file = service.opened(path, SourceText(text), unit, loaded, launched.gpu)
+    binary = None
+    if wants_binary(options, loaded.settings, service.toolchain(loaded.settings)):
+        tier = msgspec.structs.replace(service.binary_tier(file, unit, loaded, options.arch), overlay=text)
+        # a version that needs other options than the file's check gives is judged by its text and its time
+        with contextlib.suppress(CompileError):
+            binary = tier.collect(task=task)
+    evidence = by_kernel(binary, file.model.kernels, str(path)) if binary is not None else {}
+    known = evidence.get(launched.kernel, KernelEvidence())
+    evidence[launched.kernel] = msgspec.structs.replace(known, timing=launched.timing)
+    tiers = ("source", *(["binary"] if binary is not None else []), "timing")
+    return file.measured(binary, evidence, tiers).report
 
 
 def counted_report(service: Service, path: Path, kernel: str, arch: str, task: Task) -> FileReport | None:

@@ -19,13 +19,16 @@ from warplens.agent.llm.measured import Measured, card_words, stand_in_words
 from warplens.agent.llm.openai_chat import OPENAI, OpenAIChat
 from warplens.agent.llm.provider import Provider
 from warplens.agent.llm.secret import Secret
+from warplens.agent.llm.situation import judged_from
 from warplens.agent.llm.source import ModelSource
 from warplens.agent.llm.spending import Allowance, Ledger, Prices
 from warplens.agent.result import ModelUse
+from warplens.agent.versions import Node
 from warplens.measure.judge_settings import Allowed
 from warplens.measure.session import Baseline
 from warplens.read_settings import take_variable
 from warplens.service.library_build import finds_library, library_options
+from warplens.service.measured import Launched
 from warplens.service.report import FileReport
 from warplens.settings import Loaded, Model
 from warplens.store.database import data_folder
@@ -169,8 +172,8 @@ class FileCase(msgspec.Struct, frozen=True):
     round_of: int = 0
     #: The card that judges, where it is another machine's and has answered.
     card: Gpu | None = None
-    #: Gives the report of another text; None where nobody can.
-    check: Callable[[str], FileReport] | None = None
+    #: Gives the report of a version that was judged; None where nobody can.
+    check: Callable[[str, Launched | None], FileReport] | None = None
 
 
 def open_part(
@@ -243,8 +246,8 @@ class ModelPart:
             beforehand=stand_in_words(case.gpu) if case.round_of else "",
             library_flags=" ".join(self._library_flags),
             feedback=self._model.feedback,
-            findings=lambda text: self._seen(text).findings,
-            bottleneck=lambda text: self._bottleneck(text, kernel),
+            findings=lambda node: self._seen(node, kernel).findings,
+            bottleneck=lambda node: self._bottleneck(node, kernel),
             metrics=lambda: self._metrics(kernel),
         )
         self._sources.append(ModelSource(self._asker, briefing, round_of=max(1, case.round_of)))
@@ -260,14 +263,27 @@ class ModelPart:
             return stand_in_words(case.gpu, measured.baseline.conditions.gpu)
         return card_words(case.card or case.gpu)
 
-    def _seen(self, text: SourceText) -> FileReport:
-        """All that is known of the user's own text; of others what their text and their code show."""
-        known = text.text == self._case.text.text or self._case.check is None
-        return self._report if known or self._case.check is None else self._case.check(text.text)
+    def _seen(self, node: Node, kernel: str) -> FileReport:
+        """What text, code and time of a version show; of the user's own also what was counted of it.
 
-    def _bottleneck(self, text: SourceText, kernel: str) -> Bottleneck | None:
-        kernels = self._seen(text).kernels
-        return next((k.bottleneck for k in kernels if k.qualified_name == kernel), None)
+        Of that and elsewhere the first questions are asked before it is measured, and must read the same when it is.
+        """
+        case, measured = self._case, self._measured
+        early = bool(case.round_of) and not judged_from(node)
+        counted = any(k.profile is not None for k in self._report.kernels)
+        if case.check is None or (node.parent is None and (early or counted)):
+            return self._report
+        timing = measured.timing_of(node) if measured is not None else None
+        launched = (
+            Launched(kernel, timing, measured.gpu) if measured is not None and timing is not None else None
+        )
+        return case.check(node.text.text, launched)
+
+    def _bottleneck(self, node: Node, kernel: str) -> Bottleneck | None:
+        seen = self._seen(node, kernel)
+        # without its launch a vote rests on sizes that the text seldom tells
+        told = seen.kernels if {"timing", "counters"} & set(seen.tiers) else ()
+        return next((k.bottleneck for k in told if k.qualified_name == kernel), None)
 
     def _metrics(self, kernel: str) -> Mapping[str, float]:
         known = next((k for k in self._report.kernels if k.qualified_name == kernel), None)

@@ -27,7 +27,14 @@ from warplens.agent.search_settings import Budget, Objective
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import Allowed, MeasureSettings
 from warplens.service.build_messages import NOT_COMPILED
-from warplens.service.measured import busy_of, counted_report, headroom_of, report_of, version_report
+from warplens.service.measured import (
+    Launched,
+    busy_of,
+    counted_report,
+    headroom_of,
+    report_of,
+    version_report,
+)
 from warplens.service.model import Choice, FileCase, open_part
 from warplens.service.report import FileReport
 from warplens.service.service import Service
@@ -96,8 +103,8 @@ class FileInputs(msgspec.Struct, frozen=True):
     report: Callable[[], FileReport]
     #: Gives them with one kernel's counters, which takes runs; None where none can be had.
     measured: Callable[[str, Task], FileReport | None] = lambda *_: None
-    #: Gives the report of another text of it, of the tiers that need no run.
-    check: Callable[[str], FileReport] | None = None
+    #: Gives the report of another text of it that was judged, as it was launched where that is known.
+    check: Callable[[str, Launched | None], FileReport] | None = None
     #: Macros of the command line it is compiled with.
     defines: Mapping[str, str] = {}
     #: The card that judges, where that is another machine's and is known.
@@ -282,7 +289,7 @@ def inputs_of(service: Service, path: Path, arch: str = "", *, task: Task = UNAT
         rewrites=REWRITES,
         report=lambda: report_of(service, path, arch, task),
         measured=lambda kernel, task: counted_report(service, path, kernel, arch, task),
-        check=lambda text: version_report(service, path, unit, text, arch, task),
+        check=functools.partial(version_report, service, path, unit, arch, task),
         defines=service.build_defines(path, unit, loaded),
     )
 

@@ -27,7 +27,6 @@ from warplens.service.service import (
 from warplens.service.unknowns import machine_unknowns, not_included
 from warplens.settings import Loaded
 from warplens_tools.arch.gpu import Gpu
-from warplens_tools.collect.binary import collect_binary
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.errors import CancelledError, CompileError, InputError, WarplensError
 from warplens_tools.evidence import BinaryEvidence, KernelEvidence, Tier, Unknown
@@ -144,15 +143,7 @@ def _binary(
     tier = service.binary_tier(file, unit, loaded, options.arch)
     task.say(f"compiling {unit.name}", None)
     try:
-        return collect_binary(
-            tier.unit,
-            toolchain=tier.toolchain,
-            flags=tier.flags,
-            arch=tier.arch,
-            cache=tier.cache,
-            task=task,
-            timeout=tier.timeout,
-        ), []
+        return tier.collect(task=task), []
     except CancelledError:
         raise
     except WarplensError as error:

@@ -122,7 +122,7 @@ def optimize_task(
             card=card_words(gpu),
             measured=lambda: "".join(measured),
             feedback=model.feedback,
-            findings=lambda version: findings_of(service, solution, version),
+            findings=lambda version: findings_of(service, solution, version.text),
             refused=lambda version: (
                 why_no_solution(version.text) or "; ".join(suspicions(version.text, path.stem))
             ),

@@ -16,11 +16,16 @@ import msgspec
 import pytest
 from tests.server.agent.doubles import CODE, ComputedJudge
 
+from warplens.agent.llm.files import ANSWER, PROMPT
 from warplens.agent.result import OptimizeResult
 from warplens.measure.exchange import Exchange
+from warplens.service import exchange as service_exchange
 from warplens.service.exchange import answer, ask, file_of, tell
+from warplens.service.model import Choice
 from warplens.service.optimize import OptimizeOptions
 from warplens.service.service import Service
+from warplens_tools.arch.gpu import Gpu
+from warplens_tools.arch.load import load_architecture
 from warplens_tools.errors import InputError
 from warplens_tools.text import SourceText
 
@@ -210,3 +215,67 @@ def test_what_cannot_be_exchanged_is_said(file: Path, tmp_path: Path) -> None:
     with exchange.alone(), pytest.raises(InputError, match="another process evaluates"):
         answer(file.parent / "asks")
     shutil.rmtree(file.parent / "asks")
+
+
+PLAN = {"title": "another block", "idea": "fewer threads", "gain": 1.2, "anchors": [
+    {"id": "A1", "first_text": "#define BLOCK 256", "last_text": "#define BLOCK 256", "change": "another size"}
+]}  # fmt: skip
+
+
+def asked_planner(file: Path, folder: Path) -> str:
+    """Go on until the planner is asked, answering the coder; its prompt, which is answered too."""
+    options = OptimizeOptions(
+        kernel="scale",
+        candidates=2,
+        batch=1,
+        model=Choice(f"files:{folder}/prompts"),
+        without=("rewrites", "parameters", "templates"),
+    )
+    for _ in range(4):
+        ask(Service(file.parent), file, folder / "asks", options)
+        for prompt in sorted((folder / "prompts").glob(f"*{PROMPT}")):
+            path = prompt.with_name(prompt.name.replace(PROMPT, ANSWER))
+            if path.exists():
+                continue
+            planner = "-planner-" in prompt.name
+            plan = {**PLAN, "title": f"the block of {prompt.name}"}
+            path.write_text(
+                msgspec.json.encode(plan).decode()
+                if planner
+                else '<anchor id="A1">\n#define BLOCK 128\n</anchor>'
+            )
+            if planner:
+                return prompt.read_text()
+        assert answer(folder / "asks", judge=lambda *_: Judged(SourceText(CODE)))
+    raise AssertionError("no planner was asked")
+
+
+@pytest.mark.parametrize(
+    ("here", "told"),
+    [
+        ("a test double", "a test double (sm_90): 132 SMs; per SM"),
+        (
+            "another card",
+            "The card that judges is a test double, whose figures are not known here. Typical",
+        ),
+    ],
+)
+def test_the_model_is_told_of_the_card_that_judges(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: str, told: str
+) -> None:
+    card = msgspec.structs.replace(load_architecture("sm_90"), name=here, present=True)
+    ceiling = msgspec.structs.replace(card.ceilings["dram"], value=4.8e12)
+    card = msgspec.structs.replace(card, ceilings={**card.ceilings, "dram": ceiling})
+
+    def load(_: object) -> Gpu:
+        return card
+
+    monkeypatch.setattr(service_exchange, "load_gpu", load)
+    first = asked_planner(file, tmp_path)
+    assert "The card that judges is not known yet. Typical of its architecture is H100" in first
+    assert "The original is launched" not in first and "An SM holds" not in first
+    later = asked_planner(file, tmp_path)
+    assert told in later and ("dram 4.8 TB/s" in later) == (here == "a test double")
+    assert "The original is launched 1 times" in later
+    # the first question, asked again when the verdicts are there, is the same
+    assert len(list((tmp_path / "prompts").glob("*-planner-*.prompt.md"))) == 2

@@ -86,7 +86,7 @@ def run(file: Path, loaded: Loaded, **options: object) -> OptimizeResult:
         gpu=load_architecture("sm_90"),
         rewrites=(),
         report=lambda: FileReport(str(file), (), ()),
-        check=lambda _: FileReport(str(file), (), ()),
+        check=lambda *_: FileReport(str(file), (), ()),
     )
     judge = opened(TextJudge(SourceText(file.read_text())))
     asked = OptimizeOptions(candidates=4, kernel="scale", **options)  # type: ignore[arg-type]

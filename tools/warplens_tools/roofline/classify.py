@@ -119,19 +119,27 @@ class _AnalyticVote:
     def _too_little_work(self) -> Vote | None:
         """Latency, where every launch in the file leaves schedulers without warps to switch to."""
         view, gpu = self.view, self.view.gpu
-        blocks = view.launches.blocks
-        if view.threads is None or blocks is None:
-            return None
-        warps = -(-view.threads // gpu.limits.warp_size) * blocks
-        if warps > FEW_WARPS_PER_SCHEDULER * gpu.schedulers:
+        warps = self._warps()
+        if warps is None or warps > FEW_WARPS_PER_SCHEDULER * gpu.schedulers:
             return None
         reason = (
             f"the largest launch has {count(warps, 'warp')} for the {gpu.schedulers} schedulers of {gpu.name}: "
             "no scheduler has another warp to switch to while one waits"
         )
         most = float(gpu.schedulers)
-        seen = view.observe("warps launched", float(warps), "", most, "schedulers", tier="source")
+        tier = view.shape.tier if view.shape is not None else "source"
+        seen = view.observe("warps launched", float(warps), "", most, "schedulers", tier=tier)
         return Vote("latency", "high", reason, (seen,))
+
+    def _warps(self) -> int | None:
+        """Warps of the largest launch: as measured, else where constants give it."""
+        view, shape = self.view, self.view.shape
+        if shape is not None and shape.tier != "source":
+            return shape.warps
+        blocks = view.launches.blocks
+        if view.threads is None or blocks is None:
+            return None
+        return -(-view.threads // view.gpu.limits.warp_size) * blocks
 
     def _waits(self, busiest: float) -> Vote | None:
         """Latency, where the resident warps cannot hide what each of them waits for."""

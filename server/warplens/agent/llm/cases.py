@@ -16,7 +16,7 @@ from warplens.agent.llm.feedback import Feedback, bound_words, guidance, raw_met
 from warplens.agent.llm.prompts import system_prompt
 from warplens.agent.llm.provider import Role
 from warplens.agent.llm.replies import Plan
-from warplens.agent.llm.situation import Outcome, Situation, outcome_of
+from warplens.agent.llm.situation import Outcome, Situation, judged_from, outcome_of
 from warplens.agent.versions import Node
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import parse
@@ -57,10 +57,10 @@ class Briefing(msgspec.Struct, frozen=True):
     #: Options that CUTLASS's headers need where the user's own build has none of them; "" where it has.
     library_flags: str = ""
     feedback: Feedback = "guidance"
-    #: Findings of a version's text.
-    findings: Callable[[SourceText], Sequence[Finding]] = lambda _: ()
-    #: What bounds a version, by its code as compiled; None where nobody looked.
-    bottleneck: Callable[[SourceText], Bottleneck | None] = lambda _: None
+    #: Findings of a version.
+    findings: Callable[[Node], Sequence[Finding]] = lambda _: ()
+    #: What bounds a version; None where nobody looked.
+    bottleneck: Callable[[Node], Bottleneck | None] = lambda _: None
     #: Raw counters of the user's version, for the comparison with guidance alone.
     metrics: Callable[[], Mapping[str, float]] = dict
     #: The file is a solution of a PyTorch task: why a version of it may not be judged ("" if it may), and what stays
@@ -172,7 +172,7 @@ class Case:
 
     def _measured(self) -> tuple[str, ...]:
         briefing, node = self._briefing, self._situation.node
-        if briefing.beforehand and node.parent is None and not self._situation.judged:
+        if briefing.beforehand and node.parent is None and not judged_from(node):
             return (briefing.beforehand,)
         return briefing.card, briefing.measured(), briefing.version(node)
 
@@ -180,8 +180,8 @@ class Case:
         briefing = self._briefing
         if briefing.feedback == "guidance":
             told = (
-                bound_words(briefing.bottleneck(self._text)),
-                guidance(briefing.findings(self._text), briefing.kernel),
+                bound_words(briefing.bottleneck(self._situation.node)),
+                guidance(briefing.findings(self._situation.node), briefing.kernel),
             )
             return "\n\n".join(filter(None, told))
         return raw_metrics(briefing.metrics()) if briefing.feedback == "metrics" else ""

@@ -40,13 +40,11 @@ def guidance(findings: Sequence[Finding], kernel: str) -> str:
 
 
 def bound_words(bottleneck: Bottleneck | None) -> str:
-    """What bounds a version by its code as compiled, and how the resources compare; "" where that is not known."""
+    """What bounds a version by its code and its launch; "" where that is not known."""
     if bottleneck is None or bottleneck.bound == "unknown":
         return ""
-    words = f"What bounds this version by its code ({bottleneck.confidence} confidence): {bottleneck.bound}; "
-    words += f"{bottleneck.reason}."
-    seen = "; ".join(map(_seen, bottleneck.evidence))
-    return f"{words}\n  seen: {seen}" if seen else words
+    kind = f"{bottleneck.bound}, {bottleneck.confidence} confidence"
+    return f"What bounds this version, by its code and its launch ({kind}): {bottleneck.reason}."
 
 
 def raw_metrics(metrics: Mapping[str, float]) -> str:

@@ -9,10 +9,10 @@ import msgspec
 
 from warplens.agent.versions import Node
 from warplens.measure.session import Baseline
-from warplens.measure.verdict import Candidate
+from warplens.measure.verdict import Launch
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.occupancy import occupancy
-from warplens_tools.evidence import Resources
+from warplens_tools.evidence import LaunchTiming, Resources
 from warplens_tools.finding import count
 
 #: Roofs that are told, and what they are of.
@@ -36,7 +36,7 @@ def card_words(gpu: Gpu) -> str:
 
 def stand_in_words(gpu: Gpu, name: str = "") -> str:
     """The same where the card that judges is elsewhere, and no more is known of it than perhaps its name."""
-    card = f"a {name}, whose figures are not known here" if name else "not known yet"
+    card = f"{name}, whose figures are not known here" if name else "not known yet"
     return f"The card that judges is {card}. Typical of its architecture is {card_words(gpu)}"
 
 
@@ -62,21 +62,43 @@ class Measured(msgspec.Struct, frozen=True):
 
     def of(self, node: Node) -> str:
         """What the card could do in a version's time, what the version takes, and how many blocks of it an SM holds."""
-        verdict, candidate = node.verdict, node.ask.candidate
+        launch, verdict = self._launch(node), node.verdict
         if node.parent is None:
-            return self._words(self.baseline.timing.median_ns, self.baseline.compiled.resources, candidate)
-        if verdict is None:
-            return ""
-        return self._words(nanoseconds_of(node), verdict.resources, candidate)
+            return self._words(self.baseline.timing.median_ns, self.baseline.compiled.resources, launch)
+        return self._words(nanoseconds_of(node), verdict.resources, launch) if verdict is not None else ""
 
-    def _words(self, took: float | None, taken: Resources | None, candidate: Candidate) -> str:
+    def timing_of(self, node: Node) -> LaunchTiming | None:
+        """How a version is launched in the program, and its time; None where that is not known."""
+        if node.parent is None:
+            return self.baseline.timing
+        took, launch = nanoseconds_of(node), self._launch(node)
+        if took is None or launch is None or launch.grid is None:
+            return None
+        return LaunchTiming(
+            origin="the judge",
+            launches=self.baseline.timing.launches,
+            grid=launch.grid,
+            block=launch.block,
+            dynamic_shared_bytes=launch.dynamic_shared_bytes,
+            median_ns=took,
+            low_ns=took,
+            high_ns=took,
+        )
+
+    def _launch(self, node: Node) -> Launch | None:
+        timing = self.baseline.timing
+        if node.parent is None:
+            return Launch(timing.grid, timing.block, timing.dynamic_shared_bytes)
+        return node.verdict.launch if node.verdict is not None else None
+
+    def _words(self, took: float | None, taken: Resources | None, launch: Launch | None) -> str:
         said = [self._roofs(took)] if took else []
         if taken is not None:
             said.append(
                 f"It takes {taken.registers} registers per thread, {taken.shared_bytes} bytes of static shared memory, "
                 f"and spills {taken.spill_store_bytes} bytes."
             )
-            said.append(self._resident(taken, candidate))
+            said.append(self._resident(taken, launch) if launch is not None else "")
         return " ".join(filter(None, said))
 
     def _roofs(self, nanoseconds: float) -> str:
@@ -88,25 +110,19 @@ class Measured(msgspec.Struct, frozen=True):
         took = f"One launch of this version takes {nanoseconds / 1e3:.4g} us"
         return f"{took}, in which the card does at most {' and '.join(can)}." if can else f"{took}."
 
-    def _resident(self, taken: Resources, candidate: Candidate) -> str:
-        if candidate.asks_program:  # its launch is not known here
-            return ""
-        timing, limits = self.baseline.timing, self.gpu.limits
-        grid, block = candidate.grid or timing.grid, candidate.block or timing.block
-        dynamic = candidate.dynamic_shared_bytes
-        shared = taken.shared_bytes + (timing.dynamic_shared_bytes if dynamic is None else dynamic)
-        held = occupancy(
-            limits, block_threads=math.prod(block), registers=taken.registers, shared_bytes=shared
-        )
+    def _resident(self, taken: Resources, launch: Launch) -> str:
+        threads, limits = math.prod(launch.block), self.gpu.limits
+        shared = taken.shared_bytes + launch.dynamic_shared_bytes
+        held = occupancy(limits, block_threads=threads, registers=taken.registers, shared_bytes=shared)
         if not held.blocks:
             return ""
-        by = " and ".join(held.limiters)
-        words = f"An SM holds {count(held.blocks, 'block')} of {math.prod(block)} threads ({held.occupancy:.0%} of its "
-        words += f"warps), limited by {by}"
-        if candidate.grid_by_rule:
+        words = f"An SM holds {count(held.blocks, 'block')} of {threads} threads ({held.occupancy:.0%} of its warps), "
+        words += f"limited by {' and '.join(held.limiters)}"
+        if launch.grid is None:
             return f"{words}."
-        waves = math.prod(grid) / (held.blocks * self.gpu.multiprocessors)
-        return f"{words}; {count(math.prod(grid), 'block')} are {waves:.2g} waves."
+        blocks = math.prod(launch.grid)
+        waves = blocks / (held.blocks * self.gpu.multiprocessors)
+        return f"{words}; the launch's {count(blocks, 'block')} are {waves:.2g} waves."
 
 
 def nanoseconds_of(node: Node) -> float | None:

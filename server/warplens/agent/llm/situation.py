@@ -72,11 +72,6 @@ class Situation(msgspec.Struct, frozen=True):
         return outcome_of(self.node)
 
     @property
-    def judged(self) -> bool:
-        """Whether a step from it has a verdict."""
-        return any(child.told for child in self.node.children)
-
-    @property
     def steps(self) -> tuple[str, ...]:
         """The titles of the steps that lead from the user's text to it."""
         return tuple(move.title for move in moves_of(self.node))
@@ -96,6 +91,11 @@ def situation_of(node: Node, known: Sequence[Node]) -> Situation:
         cousins=_outcomes(child for sibling in siblings for child in sibling.children),
         leaders=_outcomes(n for n in best_first(known)[:MOST_LEADERS] if n is not node),
     )
+
+
+def judged_from(node: Node) -> bool:
+    """Whether a step from a version has a verdict."""
+    return any(child.told for child in node.children)
 
 
 def outcome_of(node: Node) -> Outcome:
