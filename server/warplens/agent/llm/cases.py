@@ -115,9 +115,7 @@ class Case:
             Section("Tried on this version", _lines(self._situation.children), context.CHILDREN),
             Section("The fastest versions so far", _with_diffs(self._situation.leaders), context.LEADERS),
             Section("Tried on its siblings", _lines(self._situation.siblings), context.SIBLINGS),
-            Section(
-                "Failed elsewhere", _lines(map(outcome_of, self._failed[-MOST_FAILURES:])), context.COUSINS
-            ),
+            Section("Failed elsewhere", _lines(self._failed_elsewhere()), context.COUSINS),
             self._found(),
         )
 
@@ -148,6 +146,12 @@ class Case:
 
     def _bounded(self, role: Role, *sections: Section) -> str:
         return bounded(sections, self._asker.room(self.system(role)))
+
+    def _failed_elsewhere(self) -> list[Outcome]:
+        """The latest failures that the sections on the version and on its siblings do not tell."""
+        node = self._situation.node
+        told = {id(n) for n in (*node.children, *(node.parent.children if node.parent is not None else ()))}
+        return [outcome_of(n) for n in self._failed if id(n) not in told][-MOST_FAILURES:]
 
     def _marked(self, anchors: Sequence[Anchor]) -> Section:
         text, model, kernel = self._text, self._model, self._briefing.kernel

@@ -90,6 +90,20 @@ def test_a_plan_is_coded_judged_and_built_upon(store: sqlite3.Connection) -> Non
     assert [s.kind for s in read_steps(store, result.run or 0)].count("ask") == 6
 
 
+def test_a_failure_is_told_once(store: sqlite3.Connection) -> None:
+    def wrong_first(request: dict[str, Any], number: int) -> str:
+        if number % 2 == 0:
+            return code(f'{LINE}\n    asm("// state=wrong: element {number} differs");')
+        return faster(request, number)
+
+    script = by_role(planner=ideas, coder=wrong_first, debugger="I cannot")
+    with searching(script, candidates=6) as (problem, _, endpoint):
+        run(problem, store)
+    planners = [case_of(r) for r in endpoint.requests if role_of(r) == "planner"]
+    assert any("element 0 differs" in case for case in planners)
+    assert all(case.count("wrong: element 0 differs") <= 1 for case in planners)
+
+
 def test_progress_says_which_role_is_at_work_and_what_was_spent(store: sqlite3.Connection) -> None:
     said: list[str] = []
     script = by_role(planner=[plan("x")], coder=lambda r, n: Say(faster(r, n), usage=(3000, 1000)))
