@@ -304,6 +304,10 @@ def test_a_launch_that_follows_no_rule_is_asked_for(
         judging.judge([Candidate("c", str(source), "affine", (shorter,))])
     assert [v.state for v in verdicts] == ["faster", "faster"]
     assert [v.candidate for v in told] == ["a", "b"]
+    # how each was launched comes with its verdict: `a` by the rule, so that its grid is not known here
+    assert verdicts[0].launch is not None and verdicts[1].launch is not None
+    assert (verdicts[0].launch.grid, verdicts[0].launch.block) == (None, (128, 1, 1))
+    assert verdicts[1].launch.grid == card.shape.grid
     # once it did not hold, no rule is taken for a launch
     assert asked == [[], ["b"], ["c"]]
     ruled = [[c.by_rule for c in job.candidates] for job in card.jobs if job.mode == "visit"]
