@@ -192,11 +192,10 @@ class MemoryTraffic:
         return _Request(dram, wanted * kept + through * (1.0 - kept), lines)
 
     def _written(self, warp: WarpAccess) -> float:
-        """Bytes of whole sectors that take the L2 as long as a store's, of which some are written in part."""
+        """Bytes of whole sectors that take the L2 as long as a store's, of which some are written in part, whoever
+        completes them ("transposed stores, blocks of 16 by 16" in docs/benchmarks/costs.json: 43 for 16 sectors of
+        8 bytes, 116 for 32 of 4)."""
         limits, costs = self.gpu.limits, self.gpu.costs
-        if warp.reused_by == "block":
-            # A sector that a neighbouring warp completes at once costs no more than another request.
-            return float(warp.sectors * SECTOR_BYTES)
         words = max(1.0, warp.wanted / warp.sectors / limits.shared_bank_bytes)
         each = max(1.0, costs.partial_write / words)
         partly = (warp.sectors - warp.whole) * each
