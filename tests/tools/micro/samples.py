@@ -150,6 +150,12 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample("by the sizes of a tensor", kernel("o[i] = a[i % n] + a[i / n % n];"), finds=True),
         Sample("by constants", kernel("o[i] = a[i % 24] + a[i / 24 % 7];"), finds=False),
         Sample(
+            "of a type that another file defines",
+            "__global__ void k(const real *a, const real *b, real *o)\n"
+            f"{{ __shared__ real s[256]; {INDEX} s[i] = b[i]; o[i] = a[i] / s[i] + 1 / (s[i] * s[i + 1]); }}",
+            finds=False,
+        ),
+        Sample(
             "by constants of a template",
             "template <typename T> __global__ void k(const float *a, float *o)\n"
             f"{{ constexpr int w = T::width, all = w * T::height; {INDEX} o[i] = a[i % w] + a[i / w % all]; }}",
@@ -217,6 +223,16 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             kernel(
                 "__shared__ float s[256]; s[threadIdx.x] = a[i]; __syncthreads(); for (int d = 128; d > 0; d >>= 1) { "
                 "if (threadIdx.x < d) s[threadIdx.x] += s[threadIdx.x + d]; __syncthreads(); } o[blockIdx.x] = s[0];"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a tree whose step is halved behind loops within loops",
+            kernel(
+                "__shared__ float s[256]; s[threadIdx.x] = a[i]; int d = 128; while (d > 0) { "
+                "if (threadIdx.x < d) s[threadIdx.x] += s[threadIdx.x + d]; __syncthreads(); "
+                "for (int r = 0; r < 2; ++r) { for (int c = 0; c < 2; ++c) { o[r * n + c] += 1.0f; } } d >>= 1; } "
+                "o[blockIdx.x] = s[0];"
             ),
             finds=True,
         ),
@@ -870,6 +886,12 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             "a row that data choose, lanes side by side",
             "__global__ void k(const int *at, const float *a, float *o, int n) { int row = at[threadIdx.y]; "
             "o[threadIdx.y * n + threadIdx.x] = a[row * n + threadIdx.x]; }",
+            finds=False,
+        ),
+        Sample(
+            "rows of a pitch that all lanes load from one place",
+            "__global__ void k(const int *at, const float *a, float *o) { int i = blockIdx.x * blockDim.x + "
+            "threadIdx.x; int row = i; if (row > 7) row -= 3; int place = at[0] + row * at[1]; o[i] = a[place]; }",
             finds=False,
         ),
         Sample(

@@ -167,7 +167,7 @@ class IntegerDivision(MicroTool):
 
     def _told(self) -> Iterator[Finding]:
         """What the text alone says, where nothing was compiled."""
-        found = runtime_divisions(self.view.tree, self.view.kernel)
+        found = tuple(d for d in runtime_divisions(self.view.tree, self.view.kernel) if d.whole)
         if len(found) < SEVERAL:
             return
         divisors = ", ".join(dict.fromkeys(d.divisor for d in found))

@@ -84,7 +84,8 @@ class LowIlp(MicroTool):
         held = self.view.waiting.residency
         if held is None:
             return
-        passes = [p for p in self.view.waiting.innermost_passes if p.dependency]
+        # Straight code carries nothing from one iteration to the next, and has no sum to split.
+        passes = [p for p in self.view.waiting.innermost_passes if p.dependency and p.depth]
         rated = [(self._gain(p, held), p) for p in passes]
         gain, worst = max(rated, key=lambda r: r[0].estimate, default=(None, None))
         if gain is None or worst is None or gain.estimate < self.worth:

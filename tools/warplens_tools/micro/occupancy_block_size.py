@@ -38,6 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.arch.occupancy import Occupancy
 from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.machine.waiting import LOW_OCCUPANCY
 from warplens_tools.micro.base import MicroTool
@@ -64,8 +65,11 @@ class OccupancyBlockSize(MicroTool):
         """One finding per kernel, on its first launch."""
         found = self.view.waiting.shortage("blocks") or self.view.waiting.shortage("warps")
         starts = list(self._slow_starts())
-        if starts or found is None or self.view.evidence.binary is None:
+        loads = self.sass.where(lambda x: x.opcode == "LDG")
+        if starts or found is None or self.view.evidence.binary is None or not loads:
             yield from starts or self._few_slots()
+            return
+        if not self._is_filled(found.occupancy):
             return
         threads = self.view.threads
         sites = self.view.sites
@@ -84,14 +88,21 @@ class OccupancyBlockSize(MicroTool):
             gain=found.gain,
         )
 
+    def _is_filled(self, found: Occupancy) -> bool:
+        """Whether the launch has as many blocks as the card holds, as far as its grid is known: fewer leave slots empty
+        whatever their size."""
+        shape = self.view.shape
+        return shape is None or shape.blocks >= found.blocks * self.gpu.multiprocessors
+
     def _few_slots(self) -> Iterator[Finding]:
         """Blocks so small that an SM holds no more of them, while its warps wait longer than they have to do."""
         found, threads, sites = self.view.occupancy, self.view.threads, self.view.launches.sites
         if not self.sass or found is None or threads is None or not sites or "blocks" not in found.limiters:
             return
         shape, held = self.view.shape, self.view.waiting.residency
-        filled = shape is None or shape.blocks >= found.blocks * self.gpu.multiprocessors
-        if found.occupancy > LOW_OCCUPANCY or not filled or held is None or not self._waits(held.warps):
+        if found.occupancy > LOW_OCCUPANCY or not self._is_filled(found) or held is None:
+            return
+        if not self._waits(held.warps):
             return
         own = self.view.sites
         place = "" if own or shape is None else f" (launched at {shape.place})"

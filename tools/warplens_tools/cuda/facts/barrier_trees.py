@@ -85,17 +85,23 @@ def _is_tree(tree: SourceTree, loop: Node) -> bool:
 
 
 def _without_inner(tree: SourceTree, loop: Node) -> str:
-    """A loop's code without that of any loop in it."""
-    code, start = tree.code_of(loop), loop.start_byte
-    for inner in reversed([n for n in walk(loop) if n.type in LOOPS and n != loop]):
-        code = code[: inner.start_byte - start] + code[inner.end_byte - start :]
+    """A loop's code, blank where any loop in it stands."""
+    code = tree.code_of(loop)
+    for inner in walk(loop):
+        if inner.type in LOOPS and inner != loop:
+            code = _blanked(code, loop, inner)
     return code
 
 
 def _own_code(tree: SourceTree, loop: Node, inner: Node) -> str:
-    """A loop's code without that of a loop in it."""
-    code, start = tree.code_of(loop), loop.start_byte
-    return code[: inner.start_byte - start] + code[inner.end_byte - start :]
+    """A loop's code, blank where a loop in it stands."""
+    return _blanked(tree.code_of(loop), loop, inner)
+
+
+def _blanked(code: str, loop: Node, inner: Node) -> str:
+    """The code of a loop with blanks for one in it, so that every offset stays what it is in the text."""
+    first, end = inner.start_byte - loop.start_byte, inner.end_byte - loop.start_byte
+    return f"{code[:first]}{' ' * (end - first)}{code[end:]}"
 
 
 def _inner_barriers(tree: SourceTree, body: Node) -> bool:

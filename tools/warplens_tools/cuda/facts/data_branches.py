@@ -19,6 +19,9 @@ from warplens_tools.text import Span
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: `.x` of `threadIdx.x`: a member's name says nothing of a variable's.
 _MEMBER = re.compile(r"(?:\.|->)\s*[A-Za-z_]\w*")
+#: A name that no subscript follows; the name that one does.
+_UNINDEXED = re.compile(r"\b[A-Za-z_]\w*\b(?!\s*\[)")
+_BASE = re.compile(r"\b([A-Za-z_]\w*)\s*$")
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?(?:[-+*/%&|^]|<<|>>)?=(?!=)([^;{}]*)")
 
 
@@ -111,9 +114,26 @@ def is_data(expanded: KernelTree, test: Node, names: BodyNames) -> bool:
 
 
 def _loads(code: str, pointers: frozenset[str], lanes: frozenset[str]) -> bool:
-    """Whether an expression loads from a place that differs between lanes."""
+    """Whether an expression loads from a place that differs between lanes: `a[i]`, `row[0]` of a row that does,
+    `*(p + i)`; in `i * extents[1]` all lanes load one number."""
     used = _words(code)
-    return bool(used & lanes) and ("[" in code or bool(used & pointers))
+    if not used & lanes:
+        return False
+    if used & pointers and set(_UNINDEXED.findall(code)) & pointers:
+        return True
+    return any(base in lanes or _words(index) & lanes for base, index in _subscripts(code))
+
+
+def _subscripts(code: str) -> Iterator[tuple[str, str]]:
+    """Every `base[index]` of an expression, the name before the bracket ("" for none) and what stands in it."""
+    opened: list[int] = []
+    for at, char in enumerate(code):
+        if char == "[":
+            opened.append(at)
+        elif char == "]" and opened:
+            start = opened.pop()
+            base = _BASE.search(code, 0, start)
+            yield (base[1] if base else ""), code[start + 1 : at]
 
 
 def names_in(expanded: KernelTree, kernel: Kernel) -> BodyNames:

@@ -35,6 +35,8 @@ class Division(msgspec.Struct, frozen=True):
     line: int
     #: The function it stands in, where that is not the kernel.
     function: str = ""
+    #: The text tells that both operands are integers.
+    whole: bool = False
 
 
 def runtime_divisions(tree: SourceTree, kernel: Kernel) -> tuple[Division, ...]:
@@ -74,7 +76,8 @@ def _divisions(
         if types is not None and _is_floating(types, node):
             continue
         if divisor is not None and not _is_compile_time(tree, divisor, constants):
-            yield Division(tree.span(node), tree.text_of(divisor), tree.span(divisor).line)
+            whole = types is not None and _is_whole(types, node)
+            yield Division(tree.span(node), tree.text_of(divisor), tree.span(divisor).line, whole=whole)
 
 
 def _is_compile_time(tree: SourceTree, divisor: Node, constants: Constants) -> bool:
@@ -93,6 +96,11 @@ def _is_floating(types: TypeReader, node: Node) -> bool:
     return any(
         types.type(node.child_by_field_name(side)) in ("float", "double") for side in ("left", "right")
     )
+
+
+def _is_whole(types: TypeReader, node: Node) -> bool:
+    """Whether both operands are known to be integers."""
+    return all(types.type(node.child_by_field_name(side)) == "int" for side in ("left", "right"))
 
 
 def invariant_divisions(tree: SourceTree, kernel: Kernel) -> tuple[Division, ...]:
