@@ -526,6 +526,42 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
         Sample(
+            "neighbours of the same array, until it converges",
+            kernel("if (i) o[i] = 0.5f * (o[i - 1] + o[i + 1]);", launch="do k<<<64, 256>>>(a, o, n); while (go());"),
+            finds=True,
+        ),
+        Sample(
+            "fields that two kernels update in turn",
+            passes(
+                "o[i] += 0.5f * (a[i + 1] - a[i]);",
+                "for (int s = 0; s < g; ++s) { k<<<64, 256>>>(x, y, 7); made<<<64, 256>>>(y, x); }",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "copied back where a swap would do",
+            kernel(
+                "o[i] = a[i] + a[i + 1];",
+                launch="for (int s = 0; s < n; ++s) { k<<<64, 256>>>(a, o, n); "
+                "cudaMemcpy(a, o, n * sizeof(float), cudaMemcpyDeviceToDevice); }",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a row of what was stored kept aside",
+            kernel(
+                "o[i] = a[i] + a[i + 1];",
+                launch="for (int s = 0; s < n; ++s) { k<<<64, 256>>>(a, o, n); "
+                "cudaMemcpy(kept + s * n, o, n * sizeof(float), cudaMemcpyDeviceToDevice); }",
+            ),
+            finds=False,
+        ),
+        Sample(
+            "the same sum again",
+            kernel("o[i] += a[i];", launch="for (int s = 0; s < n; ++s) k<<<64, 256>>>(a, o, n);"),
+            finds=False,
+        ),
+        Sample(
             "counted down",
             kernel("o[i] = fminf(o[i], o[i ^ n]);", launch="for (int j = n; j > 0; j >>= 1) k<<<64, 256>>>(a, o, j);"),
             finds=True,

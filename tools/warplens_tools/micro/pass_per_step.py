@@ -24,8 +24,12 @@ for (int k = 0; k < n; k += 32) {                                       // 32 pi
 }
 ```
 
+An array that each iteration copies to another one, where swapping two pointers would do, is moved once more.
+
 **Evidence.** The host loop around the launch, its counter among the arguments or two of them swapped in each iteration,
-and an array of the kernel's that it both loads and stores, or loads one of the swapped and stores the other.
+and an array of the kernel's that it both loads and stores, or loads one of the swapped and stores the other; elements
+that are made of others of the same array, or another launch of the loop on the same arrays; a copy on the device
+between two arrays that the launch is given. From SASS without loops, how many threads are done in the time of a launch.
 
 **Threshold.** Loops that take times or that run a constant number of fewer than 16 times are left alone. It is
 information: whether several steps fit a tile is the algorithm's to say.
@@ -39,21 +43,32 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warplens_tools.cuda.facts.host_loops import HostLoop, launch_loop
+from warplens_tools.cuda.facts.host_loops import HostCall, HostLoop, launch_loop
 from warplens_tools.cuda.model import LaunchSite
+from warplens_tools.cuda.syntax.lexical import split_arguments
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
 
 #: Iterations from which a loop over launches is one over steps.
 STEPS = 16
 #: Launches of one iteration up to which they are one step: more are an algorithm of phases.
-_PHASES = 3
+_PHASES = 8
+#: Threads below which launching takes longer than a pass, from which that is worth a word.
+_MANY = 50_000
+#: Arguments of a copy.
+_COPY = 4
+_POINTED = re.compile(r"[A-Za-z_][\w.>\[\]-]*")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _COUNTER = re.compile(r"\bfor\s*\([^;]*?\b([A-Za-z_]\w*)\s*=")
 _SWAP = re.compile(
     r"\bswap\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)|\b(\w+)\s*=\s*(\w+)\s*;\s*(\w+)\s*=\s*\3\s*;"
     r"|\b(\w+)\s*=\s*(\w+)\s*;\s*\7\s*=\s*(\w+)\s*;\s*\8\s*=\s*\6\s*;"
 )
+
+
+def _arguments(listed: str) -> list[str]:
+    """The arguments of a call that holds no comma within brackets but in its count of bytes, without blanks."""
+    return ["".join(said.split()) for said in split_arguments(listed)]
 
 
 class PassPerStep(MicroTool):
@@ -72,29 +87,95 @@ class PassPerStep(MicroTool):
             loop = launch_loop(self.view.tree, site)
             if loop is None or loop.timed or loop.launches > _PHASES or self._is_short(loop):
                 continue
-            by = self._steps_by(site, loop)
+            copy = self._copied(site, loop)
+            if copy is not None:
+                yield self._told_of_copy(site, loop, copy)
+                return
             array = self._kept(site, loop)
-            if by and array:
+            if array and (self._steps_by(site, loop) or self._relaxes(array) or self._shares(site, loop)):
                 yield self._told(site, loop, array)
                 return
 
     def _told(self, site: LaunchSite, loop: HostLoop, array: str) -> Finding:
+        brief = self._briefest()
+        also = (
+            f"; below about {brief:,.0f} threads launching it takes longer than the pass"
+            if brief >= _MANY
+            else ""
+        )
         return self.finding(
             site.span,
             severity="information",
             confidence="low",
             message=(
                 f"One pass over {array} per step: each iteration of {loop.header or 'the loop'} launches "
-                f"{self.view.kernel.name}, which loads and stores the whole of it again."
+                f"{self.view.kernel.name}, which loads and stores the whole of it again{also}."
             ),
             guidance=(
                 f"Do several steps a launch: let each block keep its tile of {array} in shared memory or registers for "
                 "as many steps as the halo (or the panels that the tile depends on) allows, so that it is moved once "
-                "for all of them."
+                "for all of them; where the launches are short, record the steps in a CUDA graph, or loop in one "
+                "cooperative launch."
             ),
             evidence=(self.view.observe("launches in an iteration", float(loop.launches), tier="source"),),
             related=(RelatedSpan(loop.span, "the loop"),),
         )
+
+    def _told_of_copy(self, site: LaunchSite, loop: HostLoop, copy: HostCall) -> Finding:
+        to, source = _arguments(copy.arguments)[:2]
+        return self.finding(
+            copy.span,
+            severity="information",
+            confidence="medium",
+            message=(
+                f"Copy per step: every iteration of {loop.header or 'the loop'} copies {source} to {to} on the device, "
+                f"beside the launch of {self.view.kernel.name}, which is given both."
+            ),
+            guidance=(
+                f"Swap the pointers {source} and {to} between launches instead of copying: it costs nothing, and what "
+                "the kernel stored is where the next step reads it."
+            ),
+            evidence=(self.view.observe("launches in an iteration", float(loop.launches), tier="source"),),
+            related=(RelatedSpan(site.span, "the launch"), RelatedSpan(loop.span, "the loop")),
+        )
+
+    def _copied(self, site: LaunchSite, loop: HostLoop) -> HostCall | None:
+        """A copy from one array that the launch is given to another, in every iteration; none of a part that the
+        iteration chooses."""
+        passed = {"".join(a.split()) for a in site.arguments}
+        for call in loop.named("cudaMemcpy", "cudaMemcpyAsync"):
+            said = _arguments(call.arguments)
+            if len(said) >= _COPY and "DeviceToDevice" in said[3] and {said[0], said[1]} <= passed:
+                return call
+        return None
+
+    def _briefest(self) -> float:
+        """Threads of a launch up to which the pass is done sooner than the launch; 0 where that is not known."""
+        if not self.sass or any(self.sass.flow.depths):
+            return 0.0
+        cycles = max((*self.sass.cycles.values(), *self.view.traffic.cycles().values()), default=0.0)
+        gpu = self.gpu
+        room = gpu.costs.launch_ns * 1e-9 * gpu.clock_hz * gpu.multiprocessors * gpu.limits.warp_size
+        return float(f"{room / cycles:.1g}") if cycles else 0.0
+
+    def _relaxes(self, array: str) -> bool:
+        """Whether an element is made of others of the same array: each launch goes on from what the last one left."""
+        own = [a for a in self.view.global_accesses if a.name == array]
+        stored = {a.indices for a in own if a.writes}
+        return any(a.reads and not a.writes and not a.few and a.indices not in stored for a in own)
+
+    def _shares(self, site: LaunchSite, loop: HostLoop) -> bool:
+        """Whether the loop launches another kernel too, on arrays that this one is given."""
+        own = {a for a in site.arguments if _POINTED.fullmatch(a.strip())}
+        scalars = {p.name for p in self.view.kernel.parameters if not p.pointer}
+        names = [p.name for p in self.view.kernel.parameters]
+        own -= {said for name, said in zip(names, site.arguments, strict=False) if name in scalars}
+        others = [
+            s
+            for s in self.view.model.launches
+            if loop.span.contains(s.span) and s.kernel_name != site.kernel_name
+        ]
+        return any(own & set(s.arguments) for s in others)
 
     def _is_short(self, loop: HostLoop) -> bool:
         bound = re.search(r"(?:<=?|!=)\s*(\d+)\s*;", loop.header)
