@@ -29,7 +29,8 @@ or withdraw it.
 
 **Threshold.** Two lanes of a warp per word on average (a histogram of 256 bins stays silent); with SASS, an
 expected gain of 1.1. Up to two words a lane that data chooses among are information where data that all falls on one
-would take twice the time; counters tell whether it does.
+would take twice the time; counters tell whether it does. So are, from SASS, integer atomics of a loop at places that
+data choose in a table of any size, from 3 % of the instructions executed.
 
 **References.** CUDA C++ Programming Guide, "Atomic Functions"; N. Sakharnykh, "GPU Pro Tip: Fast Histograms Using
 Shared Atomics on Maxwell", NVIDIA Technical Blog; GPUscout's check of shared atomics.
@@ -40,17 +41,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.evidence import Observation
+from warplens_tools.evidence import Instruction, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.atomics import AtomicConflict
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_shared_atomics
+from warplens_tools.sass.varying import gathering
 
 #: Lanes of a warp per word from which they queue.
 CROWDED = 2.0
 #: Words a lane up to which data is likely to pile up on one, and what that must cost to be worth a word.
 FEW, SKEWED = 2, 2.0
-
+#: Share of the instructions executed from which atomics at places that data choose are told.
+SHARE = 0.03
 #: Turns a warp takes at a shared atomic from which counters alone call it contended. Lanes that draw words at random
 #: take about four: the fullest of 32 banks, and those that draw the same.
 MANY_TRIES = 8.0
@@ -73,7 +76,7 @@ class SharedAtomicContention(MicroTool):
         found = [m for m in every if m.places is not None and m.places <= self._lanes_of() / CROWDED]
         gain = self.view.contention.gain("shared atomics")
         if not found or (gain is not None and gain.estimate < self.worth):
-            yield from self._skewed(every)
+            yield from list(self._skewed(every)) or self._by_data()
             return
         worst = found[0]
         name, lanes = worst.atomic.name, round(worst.lanes)
@@ -113,6 +116,38 @@ class SharedAtomicContention(MicroTool):
             index_query="",
         )
 
+    def _by_data(self) -> Iterator[Finding]:
+        """A table of any size that a loop updates at places that data choose: only a run shows how often lanes meet."""
+        if not self.sass:
+            return
+        apart = gathering(self.sass.instructions) & self.sass.lane_dependent
+        found = [i for i in self.sass.where(_is_native) if i in apart and self.sass.flow.depths[i]]
+        every = self.sass.weigh(range(len(self.sass.instructions)))
+        if not found or self.sass.weigh(found) < SHARE * every:
+            return
+        place = self.hottest_place(found)
+        yield self.finding(
+            place.line,
+            related=place.related,
+            severity="information",
+            confidence="low",
+            message=(
+                f"Shared atomics at places that data choose{self.written_in(found)}: lanes of a warp that meet at a "
+                "word or in a bank take turns, so that skewed data serializes them."
+            ),
+            guidance=(
+                "Give each warp (or every second one) a copy of the table, padded by a word so that equal keys lie in "
+                "different banks, and add the copies up once at the end; or add up runs of equal keys in a register "
+                "before they go to the table."
+            ),
+            evidence=(
+                self.view.observe("shared atomics in loops", float(len(found))),
+                self.view.observe(
+                    "their share of what is executed", round(self.sass.weigh(found) / every, 3), "", SHARE
+                ),
+            ),
+        )
+
     def _observations(self, worst: AtomicConflict) -> tuple[Observation, ...]:
         seen = [
             self.view.observe("lanes per word", round(worst.lanes, 1), "", CROWDED,
@@ -145,6 +180,11 @@ class SharedAtomicContention(MicroTool):
             evidence=(found.counters.seen("wavefronts of a shared atomic", tries, MANY_TRIES),),
             gain=Gain.of(tries / MANY_TRIES, tries),
         )
+
+
+def _is_native(instruction: Instruction) -> bool:
+    """An atomic of shared memory that is one instruction, no loop of compare-and-swap."""
+    return instruction.opcode == "ATOMS" and not {"CAS", "CAST"} & set(instruction.modifiers)
 
 
 def _guidance(worst: AtomicConflict) -> str:
