@@ -113,3 +113,24 @@ __global__ void in_one_line(float *__restrict__ out, const float *__restrict__ i
     else x = polish(x, 302);
     out[i] = x;
 }
+
+// A sweep over the elements of one colour, with a thread for each element.
+__global__ void coloured(float *__restrict__ x, const float *__restrict__ b, int n, int colour)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x + 1, j = blockIdx.y * blockDim.y + threadIdx.y + 1;
+    if (i <= n && j <= n && ((i + j) & 1) == colour) {  // expect: warp-divergence
+        int at = i + (n + 2) * j;
+        x[at] = 0.25f * (b[at] + x[at - 1] + x[at + 1] + x[at - n - 2] + x[at + n + 2]);  // expect: misaligned-access
+    }
+}
+
+// The same with a thread for each element of the colour.
+__global__ void coloured_alone(float *__restrict__ x, const float *__restrict__ b, int n, int colour)
+{
+    int j = blockIdx.y * blockDim.y + threadIdx.y + 1;
+    int i = 2 * (blockIdx.x * blockDim.x + threadIdx.x) + 1 + (j + colour) % 2;
+    if (i <= n && j <= n) {
+        int at = i + (n + 2) * j;
+        x[at] = 0.25f * (b[at] + x[at - 1] + x[at + 1] + x[at - n - 2] + x[at + n + 2]);
+    }
+}

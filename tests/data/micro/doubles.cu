@@ -47,3 +47,23 @@ __global__ void folded(float *out, int n)
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] *= scale;
 }
+
+// A phase that each thread works out in double, sine and cosine of one argument.
+__global__ void turned(double2 *__restrict__ waves, const double *__restrict__ potential, double step, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    double by = potential[i] * step;
+    double2 own = waves[i];
+    double c = cos(-by), s = sin(-by);  // expect: double-bound
+    waves[i] = make_double2(own.x * c - own.y * s, own.x * s + own.y * c);
+}
+
+// The same where an array holds the turns.
+__global__ void turned_by(double2 *__restrict__ waves, const double2 *__restrict__ turns, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    double2 own = waves[i], by = turns[i];
+    waves[i] = make_double2(own.x * by.x - own.y * by.y, own.x * by.y + own.y * by.x);
+}

@@ -749,6 +749,22 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     ),
     "allocation-in-loop": (
         Sample(
+            "in each call of a function",
+            kernel("o[i] = a[i];", launch="float *d; cudaMalloc(&d, n); k<<<64, 256>>>(d, o, n); cudaFree(d);"),
+            finds=True,
+        ),
+        Sample(
+            "in the one call of a function",
+            kernel("o[i] = a[i];", launch="float *d; cudaMalloc(&d, n); k<<<64, 256>>>(d, o, n); cudaFree(d);")
+            + "int main() { f(0, 0, 7); }",
+            finds=False,
+        ),
+        Sample(
+            "kept between calls",
+            kernel("o[i] = a[i];", launch="static float *d; if (!d) cudaMalloc(&d, n); k<<<64, 256>>>(d, o, n);"),
+            finds=False,
+        ),
+        Sample(
             "in each iteration",
             kernel("o[i] = a[i];", launch="for (int s = 0; s < n; ++s) { cudaMalloc(&o, n); k<<<4, 64>>>(a, o, n); }"),
             finds=True,

@@ -24,7 +24,8 @@ for (int i = 0; i < parts; ++i) work<<<grid, block>>>(d, i);
 cudaFree(d);
 ```
 
-**Evidence.** Calls of the runtime's allocators in the loop around the launch, or in the function that the loop calls.
+**Evidence.** Calls of the runtime's allocators in the loop around the launch, or in the function that the loop calls; a
+function that allocates and frees what it launches on, which no single call of the file explains.
 
 **Threshold.** None: what an iteration takes besides is not weighed, so it is information, on the first kernel that the
 loop launches. Loops that take times or record a graph are left alone.
@@ -38,6 +39,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.cuda.facts.host_loops import launch_loop
+from warplens_tools.cuda.facts.kept_arrays import allocated_per_call
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
 
@@ -55,7 +57,45 @@ class AllocationInLoop(MicroTool):
     relevant = ("launch", "latency", "memory", "compute")
 
     def check(self) -> Iterator[Finding]:
-        """One finding per loop, on its first such call."""
+        """One finding per loop, on its first such call; else one per function that allocates at each of its calls."""
+        found = list(self._looped())
+        yield from found or self._per_call()
+
+    def _per_call(self) -> Iterator[Finding]:
+        """A function between host code and kernel that allocates what it launches on, and frees it before it returns:
+        each of its calls pays for that. Not where the file shows that it is called once."""
+        for site in self.view.sites:
+            held = allocated_per_call(self.view.tree, site) if not site.path else None
+            if held is None or any(
+                held.span.contains(s.span) and s.span < site.span for s in self.view.model.launches
+            ):
+                continue
+            arrays = ", ".join(held.arrays)
+            yield self.finding(
+                held.first,
+                severity="information",
+                confidence="low",
+                message=(
+                    f"Allocation in each call: {held.function} allocates {arrays} for its launch of "
+                    f"{self.view.kernel.name} and frees it again, and cudaFree waits for the device."
+                ),
+                guidance=(
+                    f"Keep {arrays} between calls (allocated by who calls, or once and grown where it is too small), "
+                    "or take cudaMallocAsync, which keeps what was freed in a pool."
+                ),
+                evidence=(
+                    self.view.observe(
+                        "arrays allocated and freed in a call",
+                        float(len(held.arrays)),
+                        "",
+                        0.0,
+                        tier="source",
+                    ),
+                ),
+            )
+            return
+
+    def _looped(self) -> Iterator[Finding]:
         for site in self.view.sites:
             loop = launch_loop(self.view.tree, site) if not site.path else None
             calls = loop.named(*_CALLS) if loop is not None else ()

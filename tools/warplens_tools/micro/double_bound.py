@@ -24,13 +24,15 @@ for (int k = 0; k < taps; ++k)
 **Evidence.** SASS: cycles of the FP64 pipe, weighed by loops, against those of every other pipe.
 
 **Threshold.** The longest of the pipes, with eight instructions in loops or more; where double-in-float-kernel and
-full-divisions say nothing. It is information: which digits are wanted is the user's.
+full-divisions say nothing. In a kernel without loops that calls functions in double: 40 double instructions, three
+of ten that a thread executes. It is information: which digits are wanted is the user's.
 
 **References.** CUDA C++ Programming Guide, "Arithmetic Instructions" (throughput table).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from warplens_tools.finding import Finding
@@ -40,6 +42,12 @@ from warplens_tools.micro.full_divisions import FullDivisions
 
 #: Double instructions in loops from which they are arithmetic, no index or factor.
 FEWEST = 8
+#: The same in a kernel without loops that calls functions in double, and their share of what a thread executes.
+MANY, SHARE = 40, 0.3
+_FUNCTIONS = re.compile(
+    r"(?<![\w.>])(?:std::)?(sin|cos|sincos|tan|asin|acos|atan2?|sinh|cosh|tanh|exp2?|exp10|expm1|log|log2|log10|log1p|pow"
+    r"|cbrt|erfc?|tgamma|lgamma|sinpi|cospi)\s*\("
+)
 _OTHERS = (DoubleInFloatKernel, FullDivisions)
 
 
@@ -58,7 +66,10 @@ class DoubleBound(MicroTool):
         cycles = self.sass.cycles if self.sass else {}
         own, rest = cycles.get("fp64", 0.0), max((v for k, v in cycles.items() if k != "fp64"), default=0.0)
         found = [i for i in self.sass.where(is_double) if self.sass.flow.depths[i]] if own > rest else []
-        if len(found) < FEWEST or any(tool.told(self.view) for tool in _OTHERS):
+        if any(tool.told(self.view) for tool in _OTHERS):
+            return
+        if len(found) < FEWEST:
+            yield from self._functions()
             return
         converted = sum(self.sass.instructions[i].opcode in ("F2F", "I2F", "F2I", "FRND") for i in found)
         place = self.hottest_place(found)
@@ -79,5 +90,37 @@ class DoubleBound(MicroTool):
             evidence=(
                 self.view.observe("double instructions in loops", float(len(found)), "", float(FEWEST)),
                 self.view.observe("FP64 pipe over the next one", round(own / max(rest, 1e-9), 2), "", 1.0),
+            ),
+        )
+
+    def _functions(self) -> Iterator[Finding]:
+        """Functions in double outside loops that are most of what a thread executes."""
+        flow, code = self.sass.flow, self.sass.instructions
+        usual = [i for i in range(len(code)) if i not in flow.rare] if self.sass else []
+        if any(flow.depths[i] for i in usual):
+            return
+        own = [i for i in usual if is_double(code[i])]
+        names = dict.fromkeys(name for name in _FUNCTIONS.findall(self.view.body))
+        if not names or len(own) < MANY or len(own) < SHARE * len(usual):
+            return
+        place = self.hottest_place(own)
+        said = ", ".join(names)
+        both = " sincos() gives both of one argument;" if {"sin", "cos"} <= set(names) else ""
+        yield self.finding(
+            place.line,
+            related=place.related,
+            severity="information",
+            confidence="medium",
+            message=(
+                f"Functions in double ({said}){self.written_in(own)}: {len(own)} of the {len(usual)} instructions "
+                "that a thread executes are double arithmetic."
+            ),
+            guidance=(
+                f"Evaluate once what many threads or steps share (a table, an array filled before);{both} where "
+                "few digits are wanted, reduce the argument in double and evaluate in float."
+            ),
+            evidence=(
+                self.view.observe("double instructions of a thread", float(len(own)), "", float(MANY)),
+                self.view.observe("their share", round(len(own) / len(usual), 2), "", SHARE),
             ),
         )

@@ -26,6 +26,8 @@ loads; the SASS instructions of the paths with their loops. Counters tell the ac
 one warp are left alone; without an `else`, more than an eighth of a warp's lanes, so that a lane that writes
 its warp's result is left alone; and a fifth more time in the bounded model than if each path ran on its
 lanes only.
+A test that leaves half of the lanes or more without work is information, whatever bounds the kernel, where half of its
+instructions stand behind it: a checkerboard's colour.
 Where loaded data decides it is information, from half more time with all paths equally likely, until counters
 show lanes asleep. Counters that show 28 and more lanes per
 instruction withdraw it.
@@ -56,6 +58,10 @@ LANES_ACTIVE = 28.0
 FEW_LANES = 22.0
 #: Share of a warp's lanes up to which a branch without `else` is an epilogue: an eighth.
 FEW_TAKE = 0.125
+#: Share of the lanes that have work up to which a test around most of the kernel is told whatever bounds it, and the
+#: share of its instructions that stand behind the test.
+HALF, MOST = 0.5, 0.5
+_LEAVES = re.compile(r"\{?return;\}?")
 _DECIDES = re.compile(r"\b(?:if|for|while|switch)\s*\(")
 
 
@@ -83,6 +89,45 @@ class WarpDivergence(MicroTool):
         ratio, worst = self._worst(data_branches(self.view.tree, self.view.kernel))
         if worst is not None and ratio >= self.doubtful:
             yield self._on_data(worst, ratio)
+            return
+        masked = next((found for b in every if (found := self._masked(b)) is not None), None)
+        if masked is not None:
+            yield masked
+
+    def _masked(self, branch: LaneBranch) -> Finding | None:
+        """A test that leaves half of the lanes and more without work, around most of the kernel: whatever bounds it,
+        what the warp loads is for the others alone."""
+        leaves = _LEAVES.fullmatch("".join(self.view.said(branch.then).split())) is not None
+        share = 1.0 - branch.share if leaves else branch.share
+        if branch.cases or branch.otherwise is not None or not FEW_TAKE < share <= HALF:
+            return None
+        then = branch.then
+        inside = [
+            i
+            for i, n in enumerate(self.sass.lines)
+            if n is not None and (n > then.end_line if leaves else then.contains_line(n))
+        ]
+        if self.sass.weigh(inside) < MOST * self.sass.weigh(range(len(self.sass.instructions))):
+            return None
+        text = self._text(branch)
+        return self.finding(
+            branch.condition,
+            severity="information",
+            confidence="medium",
+            message=(
+                f"Idle lanes: {text} {'lets go' if leaves else 'holds for'} {branch.share:.0%} of the lanes of each "
+                f"warp: {1.0 - share:.0%} of them sit out the kernel's work, beside elements that the warp's requests "
+                "fetch and do not use."
+            ),
+            guidance=(
+                "Launch a thread for each element that has work and work its index out (2 * i + (row + color) % 2 of a "
+                "checkerboard); keep the elements of one colour side by side, so that all lanes and whole sectors are "
+                "used."
+            ),
+            evidence=(
+                self.view.observe("lanes of a warp that have work", round(share, 3), "", HALF, tier="source"),
+            ),
+        )
 
     def _worst(self, branches: Sequence[LaneBranch]) -> tuple[float, LaneBranch | None]:
         rated = [(self.divergence_ratio(b), b) for b in branches]

@@ -8,13 +8,14 @@ all that does not vary inside a warp. Only what holds in all settings is given.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 
 import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.facts.conditions import Condition, compared, read_condition
 from warplens_tools.cuda.model import Kernel
-from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
@@ -22,6 +23,8 @@ from warplens_tools.text import Span
 
 #: Settings of parameters and indices that are the same for a warp: a share must not depend on them.
 _UNIFORM = (7, 1 << 20, 1_000_003)
+#: The same of sizes, and the number of a block within them, where a colour stands beside tests of the edge.
+_LARGE, _INNER = (1 << 20, 1_000_003), 7
 #: Iterations of the loops around; of these one divided warp is enough.
 _ITERATIONS = (1, 2, 4)
 #: Taken where the launches do not fix the block: true of every block of 32 or more threads along x.
@@ -98,17 +101,39 @@ def _branch(
         return None
     share = _share(condition, block)
     if share is None:
+        # One of two colours that the launch passes: which one it is decides nothing of how many lanes have it.
+        share = _share(condition, block, _chosen(expanded, test))
+    if share is None:
         return None
     other = node.child_by_field_name("alternative")
     span = expanded.tree.span
     return LaneBranch(span(test), span(then), span(other) if other is not None else None, share)
 
 
-def _share(condition: Condition, block: tuple[int, int, int]) -> float | None:
-    """Lanes that take the first side in divided warps, averaged over the iterations that divide them."""
+def _chosen(expanded: KernelTree, test: Node) -> frozenset[str]:
+    """Names that a condition compares by `==` or `!=`, as `color` of `(x + y) % 2 == color`."""
+    found = set()
+    for node in walk(test):
+        sign = node.child_by_field_name("operator") if node.type == "binary_expression" else None
+        if sign is not None and sign.type in ("==", "!="):
+            sides = (node.child_by_field_name("left"), node.child_by_field_name("right"))
+            found |= {expanded.tree.code_of(n) for n in sides if n is not None and n.type == "identifier"}
+    return frozenset(found)
+
+
+def _share(
+    condition: Condition, block: tuple[int, int, int], chosen: frozenset[str] = frozenset()
+) -> float | None:
+    """Lanes that take the first side in divided warps, averaged over the iterations that divide them; `chosen` names
+    take 0 and 1 alone."""
+    if chosen and not any(s.kind == "parameter" and s.name in chosen for s in condition.symbols):
+        return None
     shares = []
-    for uniform in _UNIFORM:
-        here = [s for i in _ITERATIONS if (s := _share_at(condition, block, uniform, i)) is not None]
+    for uniform, choice in itertools.product(_LARGE if chosen else _UNIFORM, (0, 1) if chosen else (0,)):
+        own = dict.fromkeys(chosen, choice)
+        if chosen:  # Sizes beside it are those of an inner block.
+            own |= {s.name: _INNER for s in condition.symbols if s.kind == "block"}
+        here = [s for i in _ITERATIONS if (s := _share_at(condition, block, uniform, i, own)) is not None]
         if not here:
             return None
         shares.append(sum(here) / len(here))
@@ -116,11 +141,11 @@ def _share(condition: Condition, block: tuple[int, int, int]) -> float | None:
 
 
 def _share_at(
-    condition: Condition, block: tuple[int, int, int], uniform: int, iteration: int
+    condition: Condition, block: tuple[int, int, int], uniform: int, iteration: int, own: Mapping[str, int]
 ) -> float | None:
     # A derived symbol is worked out from those it is made of.
     given = [s for s in condition.symbols if s.kind not in ("thread", "derived")]
-    fixed = {s.name: iteration if s.kind == "loop" else uniform for s in given}
+    fixed = {s.name: iteration if s.kind == "loop" else own.get(s.name, uniform) for s in given}
     sizes = zip("xyz", block, strict=True)
     fixed |= {f"blockDim.{axis}": size for axis, size in sizes}
     lanes = []
