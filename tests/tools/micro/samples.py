@@ -60,6 +60,17 @@ def rows_of_loaded_length(index: str) -> str:
 
 SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     "strided-field-access": (
+        Sample(
+            "one part of a library's complex numbers",
+            f"__global__ void k(const cufftComplex *a, float *o) {{ {INDEX} o[i] = a[i].x; }}",
+            finds=True,
+        ),
+        Sample(
+            "a struct of the file that has such a name",
+            "struct cuComplex { float x; };\n"
+            f"__global__ void k(const cuComplex *a, float *o) {{ {INDEX} o[i] = a[i].x; }}",
+            finds=False,
+        ),
         Sample("one field", records("o[i] = p[i].w;", "float x, y, z, w, m[4];"), finds=True),
         Sample("all fields", records("o[i] = p[i].x + p[i].y + p[i].z + p[i].w;"), finds=False),
     ),
@@ -529,6 +540,24 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             "neighbours of the same array, until it converges",
             kernel("if (i) o[i] = 0.5f * (o[i - 1] + o[i + 1]);", launch="do k<<<64, 256>>>(a, o, n); while (go());"),
             finds=True,
+        ),
+        Sample(
+            "neighbours by a function of their indices",
+            kernel(
+                "int at = place(i, n); o[at] = 0.5f * (o[place(i - 1, n)] + a[at]);",
+                before="__device__ int place(int x, int n) { return x * n; }\n",
+                launch="for (int s = 0; s < n; ++s) k<<<64, 256>>>(a, o, n);",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "elements appended to what is there",
+            kernel(
+                "if (o[i] > 1.0f) { int last = atomicAdd(count, 1); o[last] = 0.5f * o[i]; }",
+                before="__device__ int *count;\n",
+                launch="for (int s = 0; s < n; ++s) k<<<64, 256>>>(a, o, n);",
+            ),
+            finds=False,
         ),
         Sample(
             "fields that two kernels update in turn",

@@ -85,6 +85,8 @@ class PassPerStep(MicroTool):
         """One finding per kernel, on its first such launch."""
         for site in self.view.sites:
             loop = launch_loop(self.view.tree, site)
+            if site.grid.strip() == site.block.strip() == "1":
+                continue  # a single thread's work, however often
             if loop is None or loop.timed or loop.launches > _PHASES or self._is_short(loop):
                 continue
             copy = self._copied(site, loop)
@@ -92,7 +94,8 @@ class PassPerStep(MicroTool):
                 yield self._told_of_copy(site, loop, copy)
                 return
             array = self._kept(site, loop)
-            if array and (self._steps_by(site, loop) or self._relaxes(array) or self._shares(site, loop)):
+            follows = self._relaxes(array) or (self._updates(array) and self._shares(site, loop))
+            if array and (self._steps_by(site, loop) or follows):
                 yield self._told(site, loop, array)
                 return
 
@@ -160,9 +163,19 @@ class PassPerStep(MicroTool):
 
     def _relaxes(self, array: str) -> bool:
         """Whether an element is made of others of the same array: each launch goes on from what the last one left."""
-        own = [a for a in self.view.global_accesses if a.name == array]
+        own = [a for a in self.view.global_accesses if a.name == array and not a.few]
         stored = {a.indices for a in own if a.writes}
-        return any(a.reads and not a.writes and not a.few and a.indices not in stored for a in own)
+        names = {name for indices in stored for said in indices for name in _NAME.findall(said)}
+        # `int at = place(i, j, n);` before `x[at] = …`.
+        made = (m for n in names for m in re.findall(rf"\b{n}\s*=\s*([^;=][^;]*);", self.view.body))
+        names |= {name for value in made for name in _NAME.findall(value)}
+        around = (a.indices for a in own if a.reads and not a.writes and a.indices not in stored)
+        return any(names & set(_NAME.findall(" ".join(indices))) for indices in around)
+
+    def _updates(self, array: str) -> bool:
+        """Whether an element is made of what it was."""
+        own = [a for a in self.view.global_accesses if a.name == array and not a.few]
+        return bool({a.indices for a in own if a.writes} & {a.indices for a in own if a.reads})
 
     def _shares(self, site: LaunchSite, loop: HostLoop) -> bool:
         """Whether the loop launches another kernel too, on arrays that this one is given."""

@@ -17,6 +17,10 @@ _ALLOCATED = re.compile(r"\bcudaMalloc\s*\(\s*(?:\(\s*void\s*\*\s*\*\s*\)\s*)?&\
 _FREED = re.compile(r"\bcudaFree\s*\(\s*([A-Za-z_]\w*)\s*\)")
 #: A benchmark allocates for what it times.
 _TIMED = re.compile(r"\bcudaEventRecord\b|\bchrono\b|\b\w*(?:[cC]lock|[tT]imer|_time|Time)\w*\s*\(")
+_ONCE = re.compile(
+    r"init|setup|set_up|create|alloc|build|prepare|warm_?up|test|bench|example|demo|main|load|read",
+    re.IGNORECASE,
+)
 _NAMED = re.compile(r"([A-Za-z_]\w*)\s*\(")
 
 
@@ -32,11 +36,11 @@ class HeldArrays(msgspec.Struct, frozen=True):
 
 def allocated_per_call(tree: SourceTree, site: LaunchSite) -> HeldArrays | None:
     """The arrays of a launch that the function around it allocates and frees; None where there is none, in `main`, in
-    what takes times, and where the file calls the function once alone."""
+    what takes times or is done once by its name, and where the file calls the function once alone."""
     start = tree.text.offset(site.span.line, site.span.column)
     function = tree.function_at(start, tree.text.offset(site.span.end_line, site.span.end_column))
     name = _name_of(tree, function) if function is not None else ""
-    if function is None or name in ("", "main") or len(calls_of(tree, name)) == 1:
+    if function is None or name in ("", "main") or _ONCE.search(name) or len(calls_of(tree, name)) == 1:
         return None
     code, first = tree.code_of(function), function.start_byte
     passed = {word for said in site.arguments for word in re.findall(r"[A-Za-z_]\w*", said)}

@@ -24,6 +24,14 @@ _FLOATS = {
     "__nv_fp8_e4m3": 1, "__nv_fp8_e5m2": 1, "half": 2, "__half": 2, "__nv_bfloat16": 2, "nv_bfloat16": 2,
     "half2": 4, "__half2": 4, "__nv_bfloat162": 4, "float": 4, "double": 8,
 }  # fmt: skip
+#: What headers of the toolkit's libraries, of NPP and of PyTorch call built-in types.
+TOOLKIT = {
+    **dict.fromkeys(("cuComplex", "cuFloatComplex", "cufftComplex", "Npp32fc", "complex<float>"), "float2"),
+    **dict.fromkeys(("cuDoubleComplex", "cufftDoubleComplex", "Npp64fc", "complex<double>"), "double2"),
+    **dict.fromkeys(("cufftReal", "Npp32f"), "float"), **dict.fromkeys(("cufftDoubleReal", "Npp64f"), "double"),
+    "Npp8u": "unsigned char", "Npp8s": "signed char", "Npp16u": "unsigned short", "Npp16s": "short",
+    "Npp32u": "unsigned int", "Npp32s": "int", "Half": "half", "BFloat16": "__nv_bfloat16",
+}  # fmt: skip
 #: What stands with a type and is no part of it.
 _SPECIFIERS = frozenset({
     "const", "volatile", "static", "inline", "constexpr", "register", "extern", "mutable", "__device__",

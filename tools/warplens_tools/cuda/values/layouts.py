@@ -11,7 +11,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.declarators import read_declarator
 from warplens_tools.cuda.syntax.tree import SourceTree
-from warplens_tools.cuda.syntax.types import type_bytes, vector_element
+from warplens_tools.cuda.syntax.types import TOOLKIT, type_bytes, vector_element
 from warplens_tools.lazily import cached_property
 
 _POINTER_BYTES = 8
@@ -60,7 +60,8 @@ class Layouts:
 
     @cached_property
     def _aliases(self) -> dict[str, str]:
-        return _aliases(self.tree)
+        """The file's own, and the libraries' names for built-in types that it does not give to a struct."""
+        return {n: kind for n, kind in TOOLKIT.items() if n not in self._nodes} | _aliases(self.tree)
 
     @cached_property
     def records(self) -> dict[str, Record]:
@@ -68,7 +69,8 @@ class Layouts:
         return {name: found for name in self._nodes if (found := self._record(name)) is not None}
 
     def plain(self, name: str) -> str:
-        """What a type of the file that is another name for one stands for (`using Pixel = uint8_t;`), else the name."""
+        """What a name for another type stands for, of the file (`using Pixel = uint8_t;`) or of a library
+        (`cuComplex`), else the name."""
         for _ in range(_MAX_DEPTH):
             name = self._aliases.get(name.rsplit("::", 1)[-1], name)
         return name
