@@ -78,10 +78,19 @@ __global__ void scaled(float *__restrict__ out, const float *__restrict__ in, fl
     if (i < n) out[i] = sinf(in[i] * by) / by;
 }
 
+// A part of its own for the one thread of each block.
+__global__ void each_alone(float *__restrict__ out, const float *__restrict__ in, int n)
+{
+    float sum = 0.0f;
+    for (int k = 0; k < n; ++k) sum = sum * 0.5f + in[blockIdx.x * n + k];
+    out[blockIdx.x] = sum;
+}
+
 void run(float *out, const float *in, const float3 *points, Corner *low, Corner *high, unsigned *flag, int n)
 {
     cleared<<<1, 1>>>(flag);
     scaled<<<300, 16>>>(out, in, 2.0f, n);  // expect: partial-warps
+    each_alone<<<n, 1>>>(out, in, n);  // expect: partial-warps, hint: grid-too-small
     block_sums<<<dim3(n / 16, n / 8), dim3(16, 8)>>>(out, in, n);
     box_of<<<n / 256, 256>>>(points, n, 0.5f, low, high);
     for (int first = 0; first < n; first += 16384) small_blocks<<<1024, 16>>>(out, in, first, 640, n);  // expect: partial-warps

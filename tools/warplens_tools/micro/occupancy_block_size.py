@@ -28,7 +28,8 @@ SM; the bytes of the loads in the hot loop. The time to start a block against th
 number of blocks allows half of the warps at most, and the resident ones have less to do than each of them waits. For
 block starts (fewer than 256 threads), a gain of 1.5 in the bounded model; an H200 starts a block every 1.2 cycles;
 information where the grid is not known, as a grid that the card holds at once waits for no start. Device memory
-measured at 80 % of its peak or more withdraws it: enough was in flight.
+measured at 80 % of its peak or more withdraws it: enough was in flight. Blocks of half a warp and less are told as
+partial-warps.
 
 **References.** CUDA C++ Programming Guide, "Compute Capabilities" (technical specifications); CUDA C++ Best
 Practices Guide, "Thread and Block Heuristics".
@@ -43,6 +44,7 @@ from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.machine.waiting import LOW_OCCUPANCY
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_occupancy
+from warplens_tools.micro.partial_warps import HALF_IDLE
 
 #: Threads of a block from which starting it is no matter, and the gain from which fewer are worth a word.
 ENOUGH, WORTH = 256, 1.5
@@ -63,6 +65,9 @@ class OccupancyBlockSize(MicroTool):
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on its first launch."""
+        threads = self.view.threads
+        if threads is not None and HALF_IDLE * threads <= self.gpu.limits.warp_size:
+            return  # idle lanes are the nearer cause, as partial-warps says
         found = self.view.waiting.shortage("blocks") or self.view.waiting.shortage("warps")
         starts = list(self._slow_starts())
         loads = self.sass.where(lambda x: x.opcode == "LDG")
@@ -71,7 +76,6 @@ class OccupancyBlockSize(MicroTool):
             return
         if not self._is_filled(found.occupancy):
             return
-        threads = self.view.threads
         sites = self.view.sites
         yield self.finding(
             sites[0].block_span if sites else self.view.kernel.name_span,
