@@ -1114,6 +1114,27 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample("no copy", kernel("o[i] = a[i];", launch="k<<<n, 128>>>(a, o, n);"), finds=False),
     ),
     "partial-warps": (
+        Sample(
+            "a wide block for each row",
+            "__global__ void k(float *a, const float *b, int n) { if (threadIdx.x < n) "
+            "a[blockIdx.x * n + threadIdx.x] += b[threadIdx.x]; }\n"
+            "void f(float *a, float *b, int rows, int n) { k<<<rows, 1024>>>(a, b, n); }",
+            finds=True,
+        ),
+        Sample(
+            "a block as wide as the row",
+            "__global__ void k(float *a, const float *b, int n) { if (threadIdx.x < n) "
+            "a[blockIdx.x * n + threadIdx.x] += b[threadIdx.x]; }\n"
+            "void f(float *a, float *b, int rows, int n) { k<<<rows, n>>>(a, b, n); }",
+            finds=False,
+        ),
+        Sample(
+            "rows that a wide block strides along",
+            "__global__ void k(float *a, const float *b, int n) { for (int c = threadIdx.x; c < n; c += blockDim.x) "
+            "a[blockIdx.x * n + c] += b[c]; }\n"
+            "void f(float *a, float *b, int rows, int n) { k<<<rows, 1024>>>(a, b, n); }",
+            finds=False,
+        ),
         Sample("33 threads", kernel("o[i] = a[i];", launch="k<<<64, 33>>>(a, o, n);"), finds=True),
         Sample("64 threads", kernel("o[i] = a[i];", launch="k<<<64, 64>>>(a, o, n);"), finds=False),
     ),

@@ -22,7 +22,8 @@ scale<<<blocks, 64>>>(x);                 // or 32: the grid makes up for it
 lanes do not load.
 
 **Threshold.** A tenth more lanes than threads, and a tenth of the time in the bounded model; information without that
-where half of the lanes idle and more. Blocks of one thread are
+where half of the lanes idle and more. Information too of blocks of 256 threads and more of which those alone go to memory
+whose index is below a number of the launch's, such as a row's length. Blocks of one thread are
 information, for what its lanes could share is not known. Information too where the kernel does not read `blockDim`: it
 is then written for blocks of this very size, and more threads of a block find nothing to do.
 
@@ -34,6 +35,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from warplens_tools.cuda.facts.conditions import Comparison
+from warplens_tools.cuda.values.forms import describe, variable
 from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, ISSUE, L1, L2, judge_by_room
@@ -41,6 +44,15 @@ from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, ISSUE, L1, L2, 
 #: Lanes for each thread from which it is told whatever bounds the kernel: the SM's places for blocks and warps, which
 #: hide its waits, are then held by half as many threads.
 HALF_IDLE = 2.0
+#: Threads of a block from which those that a row leaves idle may be most of it.
+WIDE = 256
+
+
+def _is_row(met: Comparison) -> bool:
+    """`threadIdx.x < columns`, with a number that the launch passes."""
+    left, right = met.left, met.right
+    own = [s.name for s in left.symbols] == ["threadIdx.x"] and left == variable(left.symbols[0])
+    return own and met.kind in ("<", "<=") and {s.kind for s in right.symbols} == {"parameter"}
 
 
 class PartialWarps(MicroTool):
@@ -60,7 +72,10 @@ class PartialWarps(MicroTool):
         """One finding per kernel, on its first launch."""
         block, size = self.view.block, self.gpu.limits.warp_size
         threads = math.prod(block) if block is not None else 0
-        if not threads or not threads % size or (threads == 1 and self._is_alone):
+        if not threads or (threads == 1 and self._is_alone):
+            return
+        if not threads % size:
+            yield from self._short_rows(threads)
             return
         lanes = -(-threads // size) * size
         ratio = lanes / threads
@@ -93,6 +108,32 @@ class PartialWarps(MicroTool):
                 ),
             ),
             gain=gain,
+        )
+
+    def _short_rows(self, threads: int) -> Iterator[Finding]:
+        """Wide blocks of which only as many threads as a number of the launch's go to memory."""
+        accesses = self.view.global_accesses
+        if threads < WIDE or not accesses or "blockIdx" not in self.view.body:
+            return
+        limits = [next((c for c in a.come if _is_row(c)), None) for a in accesses]
+        first = limits[0]
+        if first is None or None in limits or self.view.launches.sites == ():
+            return
+        length = describe(first.right)
+        sites = self.view.sites
+        yield self.finding(
+            sites[0].block_span if sites else self.view.kernel.name_span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"Wide block for a row: of its {threads} threads only those below {length} have work, whatever "
+                f"{length} is: the others hold an SM's warps and registers until the block is done."
+            ),
+            guidance=(
+                f"Number the elements of all rows through (blockIdx.x * blockDim.x + threadIdx.x, with quotient and "
+                f"remainder by {length}), or let a warp take a row, so that blocks are full for short rows too."
+            ),
+            evidence=(self.view.observe("threads per block", float(threads), tier="source"),),
         )
 
     @property
