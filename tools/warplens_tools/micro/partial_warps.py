@@ -22,10 +22,10 @@ scale<<<blocks, 64>>>(x);                 // or 32: the grid makes up for it
 lanes do not load.
 
 **Threshold.** A tenth more lanes than threads, and a tenth of the time in the bounded model; information without that
-where half of the lanes idle and more. Information too of blocks of 256 threads and more of which those alone go to memory
-whose index is below a number of the launch's, such as a row's length. Blocks of one thread are
-information, for what its lanes could share is not known. Information too where the kernel does not read `blockDim`: it
-is then written for blocks of this very size, and more threads of a block find nothing to do.
+where half of the lanes idle and more. Information too of blocks of 256 threads and more of which those alone go to
+memory whose index is below a number of the launch's, such as a row's length. Blocks of one thread are information, for
+what its lanes could share is not known. Information too where the kernel does not read `blockDim`: it is then written
+for blocks of this very size, and more threads of a block find nothing to do.
 
 **References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics".
 """
