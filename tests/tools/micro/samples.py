@@ -868,6 +868,18 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     ),
     "search-per-thread": (
         Sample(
+            "a pair's number counted up to",
+            kernel("int row = 1; while (row * (row - 1) / 2 <= i) row++; o[i] = a[row - 1];"),
+            finds=True,
+        ),
+        Sample(
+            "the first element that is larger",
+            kernel("int k = 0; while (k < n && a[k] < o[i]) { ++k; } o[i] = k;"),
+            finds=True,
+        ),
+        Sample("a common prefix", kernel("int k = 0; while (k < n && a[k] == a[i + k]) ++k; o[i] = k;"), finds=False),
+        Sample("a plain count", kernel("int k = i; float s = 0; while (k < n) k += 1; o[i] = s + k;"), finds=False),
+        Sample(
             "a loop",
             kernel(
                 "int low = 0, high = n; while (low < high) { int m = (low + high) / 2; "

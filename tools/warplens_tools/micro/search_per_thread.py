@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """search-per-thread
 
-**What.** Each thread searches a sorted array by halving.
+**What.** Each thread searches by itself: a sorted array by halving, or a number by counting up to it.
 
 **Why it costs.** Every step waits for the load of the one before, some twenty of them one after the other for a million
 elements, and from the second on the lanes of a warp are at different places, a sector each.
@@ -23,7 +23,8 @@ while (low < high) {
 ```
 
 **Evidence.** A loop that loads at the middle of a range and moves one of its ends there, in the kernel or in a device
-function of its file that it calls, or a call of `lower_bound` and the like.
+function of its file that it calls, or a call of `lower_bound` and the like. A `while` that does nothing but count until a formula of the
+number, or an element that it names, passes a limit.
 
 **Threshold.** None. It is information: how long the array is, and how much of it the caches hold, is not known.
 
@@ -35,17 +36,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.cuda.facts.counted_searches import counted_searches
 from warplens_tools.cuda.facts.searches import searches
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
 
 
 class SearchPerThread(MicroTool):
-    """Each thread does a binary search of its own."""
+    """Each thread does a search of its own."""
 
     code = "WL218"
     slug = "search-per-thread"
-    title = "Each thread does a binary search of its own"
+    title = "Each thread does a search of its own"
     rule_words = "long scoreboard|latency|L2"
     tiers = ("source", "binary")
     relevant = ("latency", "memory", "compute")
@@ -54,6 +56,7 @@ class SearchPerThread(MicroTool):
         """One finding per kernel, on the first search."""
         found = searches(self.view.tree, self.view.kernel)
         if not found:
+            yield from self._counted()
             return
         first = found[0]
         yield self.finding(
@@ -70,4 +73,26 @@ class SearchPerThread(MicroTool):
                 "constant memory."
             ),
             evidence=(self.view.observe("binary searches", float(len(found)), tier="source"),),
+        )
+
+    def _counted(self) -> Iterator[Finding]:
+        """A search that counts up: as many steps as the answer is large."""
+        found = counted_searches(self.view.tree, self.view.kernel)
+        if not found:
+            return
+        first = found[0]
+        loads = "each step waits for a load, and " if "[" in first.test else ""
+        yield self.finding(
+            self.view.line_span(first.span.line),
+            severity="information",
+            confidence="low",
+            message=(
+                f"Linear search by each thread: {first.name} is counted while {first.test}: {loads}the steps are as "
+                "many as the answer is far, and a warp takes those of its farthest lane."
+            ),
+            guidance=(
+                "Halve a range instead of counting where what is compared grows with it; solve the formula for it (a "
+                "root, then a step or two to correct it); or keep the answers in a table, or go on from a neighbour's."
+            ),
+            evidence=(self.view.observe("searches that count", float(len(found)), tier="source"),),
         )

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Searches that count up: loops that do nothing but move a number on until a formula of it, or an element that it
+names, passes a limit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.callees import called_names, functions_named
+from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.values.kernel_tree import kernel_tree
+from warplens_tools.text import Span
+
+_STEP = re.compile(r"\{?(?:(?:\+\+|--)([A-Za-z_]\w*)|([A-Za-z_]\w*)(?:\+\+|--|[-+]=1));?\}?")
+_ORDERED = re.compile(r"(?<![<>=-])[<>]=?(?![<>=])")
+#: More than the number itself, or it and one other: a product, an element, what a function makes of it.
+_MADE = re.compile(r"[*(\[]")
+
+
+class CountedSearch(msgspec.Struct, frozen=True):
+    """One such loop."""
+
+    span: Span
+    #: What is counted, and what must hold for it to go on, as written.
+    name: str
+    test: str
+
+
+def counted_searches(tree: SourceTree, kernel: Kernel) -> tuple[CountedSearch, ...]:
+    """Those of the kernel's own text, then of the device functions of its file that it calls."""
+    expanded = kernel_tree(tree, kernel)
+    if expanded is None:
+        return ()
+    code = expanded.tree.code_of(expanded.function.body)
+    found = list(_in_body(expanded.tree, expanded.function.body))
+    for name in sorted(called_names(tree, code)):
+        for function in functions_named(tree, name):
+            if function.is_device:
+                found += _in_body(tree, function.body)
+    return tuple(found)
+
+
+def _in_body(tree: SourceTree, body: Node) -> Iterator[CountedSearch]:
+    for node in walk(body):
+        search = _read(tree, node) if node.type == "while_statement" else None
+        if search is not None:
+            yield search
+
+
+def _read(tree: SourceTree, loop: Node) -> CountedSearch | None:
+    test, body = loop.child_by_field_name("condition"), loop.child_by_field_name("body")
+    step = _STEP.fullmatch("".join(tree.code_of(body).split())) if body is not None else None
+    if test is None or step is None:
+        return None
+    name = step[1] or step[2]
+    parts = [n for n in walk(test) if n.type == "binary_expression" and _compares(tree, n, name)]
+    return CountedSearch(tree.span(loop), name, " ".join(tree.code_of(parts[0]).split())) if parts else None
+
+
+def _compares(tree: SourceTree, node: Node, name: str) -> bool:
+    """Whether a comparison asks how large something made of the number is."""
+    sign = node.child_by_field_name("operator")
+    if sign is None or _ORDERED.fullmatch(sign.type) is None:
+        return False
+    sides = [node.child_by_field_name(side) for side in ("left", "right")]
+    said = [tree.code_of(side) for side in sides if side is not None]
+    return any(re.search(rf"\b{name}\b", code) and _MADE.search(code) for code in said)
