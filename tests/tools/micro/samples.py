@@ -877,6 +877,11 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             kernel("int k = 0; while (k < n && a[k] < o[i]) { ++k; } o[i] = k;"),
             finds=True,
         ),
+        Sample(
+            "a root that is corrected",
+            kernel("int row = sqrtf(2.0f * i); while (row * (row + 1) / 2 > i) --row; o[i] = a[row];"),
+            finds=False,
+        ),
         Sample("a common prefix", kernel("int k = 0; while (k < n && a[k] == a[i + k]) ++k; o[i] = k;"), finds=False),
         Sample("a plain count", kernel("int k = i; float s = 0; while (k < n) k += 1; o[i] = s + k;"), finds=False),
         Sample(

@@ -48,8 +48,15 @@ def counted_searches(tree: SourceTree, kernel: Kernel) -> tuple[CountedSearch, .
 def _in_body(tree: SourceTree, body: Node) -> Iterator[CountedSearch]:
     for node in walk(body):
         search = _read(tree, node) if node.type == "while_statement" else None
-        if search is not None:
+        if search is not None and _begins_at_constant(tree, body, node, search.name):
             yield search
+
+
+def _begins_at_constant(tree: SourceTree, body: Node, loop: Node, name: str) -> bool:
+    """Whether the number was last set to a constant: what was worked out is corrected by a step or two."""
+    before = tree.code_of(body)[: loop.start_byte - body.start_byte]
+    set_to = re.findall(rf"\b{name}\s*=(?!=)\s*([^;,]+)[;,]", before)
+    return bool(set_to) and set_to[-1].strip().isdecimal()
 
 
 def _read(tree: SourceTree, loop: Node) -> CountedSearch | None:
