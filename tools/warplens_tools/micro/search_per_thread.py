@@ -23,8 +23,8 @@ while (low < high) {
 ```
 
 **Evidence.** A loop that loads at the middle of a range and moves one of its ends there, in the kernel or in a device
-function of its file that it calls, or a call of `lower_bound` and the like. A `while` that does nothing but count from a
-constant until a formula of the number, or an element that it names, passes a limit.
+function of its file that it calls, or a call of `lower_bound` and the like. A `while` that does nothing but count from
+a constant until a formula of the number, or an element that it names, passes a limit.
 
 **Threshold.** None. It is information: how long the array is, and how much of it the caches hold, is not known.
 

@@ -53,10 +53,10 @@ def _in_body(tree: SourceTree, body: Node) -> Iterator[CountedSearch]:
 
 
 def _begins_at_constant(tree: SourceTree, body: Node, loop: Node, name: str) -> bool:
-    """Whether the number was last set to a constant: what was worked out is corrected by a step or two."""
+    """Whether the number was set to constants alone: what was worked out is corrected by a step or two."""
     before = tree.code_of(body)[: loop.start_byte - body.start_byte]
     set_to = re.findall(rf"\b{name}\s*=(?!=)\s*([^;,]+)[;,]", before)
-    return bool(set_to) and set_to[-1].strip().isdecimal()
+    return bool(set_to) and all(value.strip().isdecimal() for value in set_to)
 
 
 def _read(tree: SourceTree, loop: Node) -> CountedSearch | None:
