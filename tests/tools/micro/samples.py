@@ -879,7 +879,10 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         ),
         Sample(
             "a root that is corrected",
-            kernel("int row = sqrtf(2.0f * i); if (row < 2) row = 2; while (row * (row + 1) / 2 > i) --row; o[i] = a[row];"),
+            kernel(
+                "int row = sqrtf(2.0f * i); if (row < 2) row = 2; "
+                "while (row * (row + 1) / 2 > i) --row; o[i] = a[row];"
+            ),
             finds=False,
         ),
         Sample("a common prefix", kernel("int k = 0; while (k < n && a[k] == a[i + k]) ++k; o[i] = k;"), finds=False),
