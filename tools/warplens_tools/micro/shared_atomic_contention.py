@@ -30,7 +30,7 @@ or withdraw it.
 **Threshold.** Two lanes of a warp per word on average (a histogram of 256 bins stays silent); with SASS, an
 expected gain of 1.1. Up to two words a lane that data chooses among are information where data that all falls on one
 would take twice the time; counters tell whether it does. So are, from SASS, integer atomics of a loop at places that
-data choose in a table of any size, from 3 % of the instructions executed.
+data choose in a table of any size, from 3 % of the instructions executed, where they are as many as the loads.
 
 **References.** CUDA C++ Programming Guide, "Atomic Functions"; N. Sakharnykh, "GPU Pro Tip: Fast Histograms Using
 Shared Atomics on Maxwell", NVIDIA Technical Blog; GPUscout's check of shared atomics.
@@ -123,8 +123,9 @@ class SharedAtomicContention(MicroTool):
         apart = gathering(self.sass.instructions) & self.sass.lane_dependent
         found = [i for i in self.sass.where(_is_native) if i in apart and self.sass.flow.depths[i]]
         every = self.sass.weigh(range(len(self.sass.instructions)))
-        if not found or self.sass.weigh(found) < SHARE * every:
-            return
+        loads = self.sass.where(lambda x: x.opcode == "LDG")
+        if self.sass.weigh(found) < max(SHARE * every, self.sass.weigh(loads)) or not found:
+            return  # loads of global memory are the longer part, where they are more
         place = self.hottest_place(found)
         yield self.finding(
             place.line,
