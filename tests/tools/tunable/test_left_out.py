@@ -23,7 +23,7 @@ __device__ unsigned drawn(unsigned& state) {
     state ^= state << 13;
     return state ^= state >> 17;
 }
-__global__ void parsed(const unsigned char* in, Out* out, int* total, unsigned seed, int n) {
+__global__ void parsed(const unsigned char* in, Out* out, int* total, float* largest, unsigned seed, int n) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     unsigned state = i ^ seed, dead = 0;
@@ -35,6 +35,7 @@ __global__ void parsed(const unsigned char* in, Out* out, int* total, unsigned s
     one.begin = words * 2;
     one.many = drawn(state) + lane + (int)most;
     dead = dead + words;
+    largest[i] = most * 2;
     out[i] = one;
     atomicAdd(total, n - words * 2);
 }
@@ -46,11 +47,18 @@ TOLD = {
     "in a helper": ([("    state ^= state << 13;\n", "")], "in drawn"),
     "a number": ([("one.begin = words * 2", "one.begin = 20")], "`20` for `words * 2`"),
     "a constant": ([("one.begin = words * 2", "one.begin = kHead")], "`kHead` for `words * 2`"),
+    "an element": ([("largest[i] = most * 2", "largest[i] = 510")], "`510` for `most * 2`"),
     "an argument": ([("n - words * 2", "n - 20")], "`20` for `words * 2`"),
     "a local": ([("(in[i] & 15) * 2", "10")], "for `( in [ i ] & 15 ) * 2`"),
 }
 #: What says nothing against an edit.
 HONEST = {
+    "a case of its own": [
+        (
+            "    largest[i] = most * 2;\n",
+            "    if (words == 0) largest[i] = 0;\n    else largest[i] = 2 * most;\n",
+        ),
+    ],
     "moved": [
         ("    one.begin = words * 2;\n", ""),
         ("    out[i] = one;\n", "    one.begin = words * 2;\n    out[i] = one;\n"),

@@ -77,8 +77,8 @@ class _Code:
         return found
 
     @cached_property
-    def roots_set(self) -> list[tuple[str, Words]]:
-        """The variable of whatever is set, an element of it too, and the words of the whole."""
+    def roots_set(self) -> list[tuple[str, Words, Node]]:
+        """The variable of whatever is set, an element of it too, the words of the whole, and its node."""
         found = []
         for node in walk(self.function.body):
             if node.type in _SETS:
@@ -88,7 +88,7 @@ class _Code:
                     if left is not None
                     else None
                 )
-                found += [(self.tree.code_of(name), words_of(self.tree, node))] if name is not None else []
+                found += [(self.tree.code_of(name), words_of(self.tree, node), node)] if name is not None else []
         return found
 
     @cached_property
@@ -148,8 +148,8 @@ class _Code:
 def _deleted(old: _Code, new: _Code) -> Iterator[str]:
     """Variables of which an assignment is left out, and that the edit uses without setting them anew."""
     kept = {words for _, words, _ in new.sets}
-    known = {words for _, words in old.roots_set}
-    anew = {root for root, words in new.roots_set if words not in known}
+    known = {words for _, words, _ in old.roots_set}
+    anew = {root for root, words, _ in new.roots_set if words not in known}
     for target, words, node in old.sets:
         name = _root(target)
         # once where there were two of the same, it is still there
@@ -233,8 +233,26 @@ def _is_balanced(words: Sequence[str]) -> bool:
 
 
 def _is_set_again(code: _Code, statement: Node) -> bool:
+    """Whether the variable that a statement sets is set elsewhere too, or an element of an array with a run-time value:
+    what the statement has is then where something begins, or a case of its own."""
     here = {target for target, _, node in code.sets if _holds(statement, node)}
-    return any(target in here and not _holds(statement, node) for target, _, node in code.sets)
+    if any(target in here and not _holds(statement, node) for target, _, node in code.sets):
+        return True
+    elements = [(root, node) for root, _, node in code.roots_set if _sets_element(node)]
+    roots = {root for root, node in elements if _holds(statement, node)}
+    return any(
+        root in roots and not _holds(statement, node) and _has_run_time_value(code, node) for root, node in elements
+    )
+
+
+def _sets_element(node: Node) -> bool:
+    target = node.child_by_field_name(_SIDES.get(node.type, "argument"))
+    return target is not None and target.type == "subscript_expression"
+
+
+def _has_run_time_value(code: _Code, node: Node) -> bool:
+    value = node.child_by_field_name("right")
+    return value is not None and not code.run_time.isdisjoint(words_of(code.tree, value))
 
 
 def _target(node: Node) -> Node | None:
