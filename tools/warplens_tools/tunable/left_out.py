@@ -88,7 +88,9 @@ class _Code:
                     if left is not None
                     else None
                 )
-                found += [(self.tree.code_of(name), words_of(self.tree, node), node)] if name is not None else []
+                found += (
+                    [(self.tree.code_of(name), words_of(self.tree, node), node)] if name is not None else []
+                )
         return found
 
     @cached_property
@@ -241,7 +243,8 @@ def _is_set_again(code: _Code, statement: Node) -> bool:
     elements = [(root, node) for root, _, node in code.roots_set if _sets_element(node)]
     roots = {root for root, node in elements if _holds(statement, node)}
     return any(
-        root in roots and not _holds(statement, node) and _has_run_time_value(code, node) for root, node in elements
+        root in roots and not _holds(statement, node) and _has_run_time_value(code, node)
+        for root, node in elements
     )
 
 

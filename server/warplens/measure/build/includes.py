@@ -6,6 +6,7 @@ What such a header holds is then the same on both sides, whatever macros a candi
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from warplens_tools.toolchain.locate import Toolchain
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(<[^<>\n]+>|\"[^\"\n]+\")[^\n]*$", re.MULTILINE)
 
-#: Headers added, each with the number of the baseline's own that stand before it.
+#: Headers added, each with the number of the baseline's line before which it is to stand, counted from 0.
 Added = tuple[tuple[int, str], ...]
 
 
@@ -57,31 +58,51 @@ def uses_cutlass(text: str) -> bool:
 
 
 def added_includes(before: str, after: str) -> Added:
-    """The headers that an edit adds between the text's own; () where it removes or moves one of these."""
-    own, given = _includes(before), _includes(after)
+    """The headers that an edit adds, each where the edit has it among the baseline's lines, since what stands before
+    and behind it does so on the host too; () where the edit removes or moves one of the text's own."""
+    own, given = _places(before), _places(after)
     added: list[tuple[int, str]] = []
     passed = 0
-    for name in given:
-        if passed < len(own) and name == own[passed]:
+    for line, name in given:
+        if passed < len(own) and name == own[passed][1]:
             passed += 1
-        else:
-            added.append((passed, name))
+            continue
+        first = own[passed - 1][0] + 1 if passed else 0
+        last = own[passed][0] if passed < len(own) else before.count("\n") + 1
+        there = _line_of(line, before, after)
+        added.append((there if first <= there <= last and _is_outside(before, there) else first, name))
     return tuple(added) if passed == len(own) else ()
 
 
 def with_includes(text: str, added: Added) -> str:
-    """The text with these headers behind its own."""
-    ends = [match.end() for match in _INCLUDE.finditer(_code(text))]
-    # from the last on, so that places stay true and those at one place stay in order
-    for passed, name in reversed(added):
-        at = ends[passed - 1] if passed else 0
-        line = f"\n#include {name}" if passed else f"#include {name}\n"
-        text = text[:at] + line + text[at:]
-    return text
+    """The text with these headers before its lines of those numbers."""
+    lines = text.split("\n")
+    for number, name in reversed(added):
+        lines.insert(number, f"#include {name}")
+    return "\n".join(lines)
+
+
+def _line_of(line: int, before: str, after: str) -> int:
+    """The baseline's line before which a line of the edit stands that the baseline has not."""
+    own, given = before.split("\n"), after.split("\n")
+    blocks = difflib.SequenceMatcher(None, own, given, autojunk=False).get_opcodes()
+    return next(i1 for _, i1, _, j1, j2 in blocks if j1 <= line < j2)
+
+
+def _is_outside(text: str, line: int) -> bool:
+    """Whether a line begins outside all braces."""
+    code = without_comments(to_ascii("\n".join(text.split("\n")[:line])), keep_strings=False)
+    return code.count("{") == code.count("}")
+
+
+def _places(text: str) -> Sequence[tuple[int, str]]:
+    """The numbers of the lines with an include, from 0, and what it names."""
+    code = _code(text)
+    return [(code.count("\n", 0, match.start()), match[1]) for match in _INCLUDE.finditer(code)]
 
 
 def _includes(text: str) -> Sequence[str]:
-    return [match[1] for match in _INCLUDE.finditer(_code(text))]
+    return [name for _, name in _places(text)]
 
 
 def _code(text: str) -> str:

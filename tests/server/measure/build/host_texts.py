@@ -108,6 +108,7 @@ ALLOWED = {
         "#include <vector>\n",
         "#include <vector>\n#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n",
     ),
+    "a header before the kernel that asks for it": (KERNEL, "#include <cuda_pipeline.h>\n" + KERNEL),
     "an unrolled loop": (BODY, "#pragma unroll 4\n    for (int k = 0; k < 4; ++k) tile[0][k] = 1;\n"),
     "a constant for the device": (
         KERNEL,
@@ -199,6 +200,11 @@ REFUSED = {
         '#define __CUDA_FP16_TYPES_EXIST__ ; static int ran = std::puts("");\n'
         "#define __half_raw __half_raw_; static int ran2 = 3; struct __half_raw\n#include <vector>\n"
         "#include <cuda_fp16.h>",
+    ),
+    "a macro for a header before the kernel": (
+        KERNEL,
+        "#define __half_raw __half_raw_; static int ran2 = 3; struct __half_raw\n#include <cuda_fp16.h>\n"
+        + KERNEL,
     ),
     "another launch": ("    walk<8>", "    walk<8><<<1, 1>>>(b);\n    walk<8>"),
     "another argument": ("(b, a, n, Point", "(b, a, n / 2, Point"),
