@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from tests.disassembled import checked_soon
 from tests.services import service_for
 
 from warplens.service.profile import ProfileOptions, profile_file
@@ -139,6 +140,8 @@ def examine(names: Sequence[str], tier: Tier, arch: str) -> Score:
     """Check every program, twin and control at a tier that runs nothing."""
     programs, tuned = planted(names), controls(names)
     paths = [*programs, *map(twin_of, programs), *tuned]
+    if tier == "binary":
+        checked_soon(HERE, *paths, arch=arch or load_gpu(None).arch)
     report = service_for(HERE, *paths).check(paths, CheckOptions(tier=tier, arch=arch or None))
     return _scored(tier, arch, programs, tuned, {Path(file.path).name: file for file in report.files})
 
@@ -148,6 +151,7 @@ def examine_recorded(names: Sequence[str], recordings: Mapping[str, Path], arch:
     programs, tuned = planted(names), controls(names)
     paths = [*programs, *map(twin_of, programs), *tuned]
     service, by_name = service_for(HERE, *paths), dict[str, FileReport]()
+    checked_soon(HERE, *paths, arch=arch or load_gpu(None).arch)
     for path in paths:
         if path.name in recordings:
             options = ProfileOptions(reports=(recordings[path.name],), arch=arch or None)

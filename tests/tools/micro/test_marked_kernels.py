@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.disassembled import checked_soon
 from tests.services import service_for
 
 from warplens.service.report import Report
@@ -39,6 +40,7 @@ def findings(report: Report) -> list[tuple[int, str, str]]:
 @pytest.mark.parametrize("name", sorted(p.name for p in DATA.glob("*.cu")))
 def test_marks_and_findings_agree_and_say_on_what_they_rest_and_what_to_do(name: str) -> None:
     path = DATA / name
+    checked_soon(DATA, path, arch="sm_90")
     report = service_for(DATA, path).check([path], CheckOptions(tier="binary", arch="sm_90"))
     assert findings(report) == sorted(marks(path))
     for finding in report.files[0].findings:

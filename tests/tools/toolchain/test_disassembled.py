@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from tests.compiled import nvcc_made
+from tests.disassembled import Wanted, together
 
 from warplens_tools.toolchain.cubin import read_cubin
 from warplens_tools.toolchain.disassemble import disassemble, parse_nvdisasm
@@ -64,3 +65,20 @@ def test_without_the_flow_of_data_the_same_is_read(toolchain: Toolchain, arch: s
     for names in (sorted(marked), sorted(whole.keys() - marked)):
         code = disassemble(nvdisasm.path, path, cubin, names)
         assert code == {name: whole[name] for name in names}
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+def test_functions_of_several_cubins_are_read_together_as_apart(toolchain: Toolchain, arch: str) -> None:
+    """What `checked_soon` rests on, for the tests that use it."""
+    nvdisasm = toolchain.find("nvdisasm")
+    if nvdisasm is None:
+        pytest.skip(toolchain.missing["nvdisasm"].why)
+    wanted, apart = [], []
+    for text in (PLAIN + SPILLS, PLAIN):
+        path = nvcc_made("k.cubin", text, f"-arch={arch}", "-cubin")
+        cubin = read_cubin(path)
+        names = tuple(name for name in cubin.functions() if not cubin.annotated(name))
+        wanted.append(Wanted(path, cubin, names))
+        apart.append(disassemble(nvdisasm.path, path, cubin, names))
+    assert together(nvdisasm.path, wanted) == apart
+    assert len(apart[0]) > len(apart[1]) >= 3
