@@ -8,7 +8,7 @@ from collections.abc import Iterable
 BASE = """\
 #include <cstdio>
 #include <cstdlib>
-#include <vector>
+#include <cstring>
 #define BLOCK 256
 #define ROUNDS 4
 #define CHECK(call) \\
@@ -39,18 +39,19 @@ int main() {
     int asked = steps > 3 ? std::atoi("64") : 96;
     int threads = 128, blocks = (n + threads - 1) / threads;
     dim3 block(BLOCK, 1);
-    std::vector<float> host(n);
+    float host[n];
     float *a, *b;
+    std::memset(host, 0, sizeof(host));
     CHECK(cudaMalloc(&a, n * sizeof(float)));
     CHECK(cudaMalloc(&b, div_up(n, kWidth) * kWidth * sizeof(float)));
-    CHECK(cudaMemcpy(a, host.data(), n * sizeof(float), cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(a, host, n * sizeof(float), cudaMemcpyHostToDevice));
     for (int i = 0; i < steps + kShared; ++i) scale<<<div_up(n, BLOCK), block>>>(b, a, n, Point{1, 2});
     for (int r = 0; r < ROUNDS; ++r) walk<4><<<blocks, threads, kTile * sizeof(float)>>>(b);
     walk<8><<<n / kWidth, kWidth>>>(b);
     walk<8><<<n / asked, asked>>>(b);
     run(b, n, 2, 128);
     passed_on(b, n, 160);
-    CHECK(cudaMemcpy(host.data(), b, n * sizeof(float), cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpy(host, b, n * sizeof(float), cudaMemcpyDeviceToHost));
     struct Local { int times = 1; } local;
     std::printf("%f %d\\n", host[0], Plan{}.doubled() + local.times);
     return 0;
@@ -103,10 +104,10 @@ ALLOWED = {
     "more device memory": ("cudaMalloc(&a, n * sizeof(float))", "cudaMalloc(&a, 2 * n * sizeof(float))"),
     "launch bounds": ("void scale(", "__launch_bounds__(256, 2) void scale("),
     "restrict": ("float* out, const float* in", "float* __restrict__ out, const float* __restrict__ in"),
-    "half precision's header": ("#include <vector>", "#include <vector>\n#include <cuda_fp16.h>"),
+    "half precision's header": ("#include <cstring>", "#include <cstring>\n#include <cuda_fp16.h>"),
     "cooperative groups": (
-        "#include <vector>\n",
-        "#include <vector>\n#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n",
+        "#include <cstring>\n",
+        "#include <cstring>\n#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n",
     ),
     "a header before the kernel that asks for it": (KERNEL, "#include <cuda_pipeline.h>\n" + KERNEL),
     "an unrolled loop": (BODY, "#pragma unroll 4\n    for (int k = 0; k < 4; ++k) tile[0][k] = 1;\n"),
@@ -185,7 +186,7 @@ REFUSED = {
     "another argument read for a block": ('std::atoi("64")', 'std::atoi(std::getenv("X"))'),
     "a count": ("const int n = 1024", "const int n = 64"),
     "what is printed": ('"%f %d', '"%g %d'),
-    "less copied": ("cudaMemcpy(host.data(), b, n *", "cudaMemcpy(host.data(), b, 1 *"),
+    "less copied": ("cudaMemcpy(host, b, n *", "cudaMemcpy(host, b, 1 *"),
     "a type that host code uses": ("{ float x, y; }", "{ float y, x; }"),
     "a type that does more": ("{ float x, y; }", '{ float x, y; ~Point() { std::puts("ran"); } }'),
     "a device function by a name that host code uses": (
@@ -196,9 +197,9 @@ REFUSED = {
     "a new function": (KERNEL, 'inline void idle() { std::puts("ran"); }\n' + KERNEL),
     "a namespace's shadow": (KERNEL, 'namespace cuda_ { static int ran = std::puts(""); }\n' + KERNEL),
     "a header's text by a macro": (
-        "#include <vector>",
+        "#include <cstring>",
         '#define __CUDA_FP16_TYPES_EXIST__ ; static int ran = std::puts("");\n'
-        "#define __half_raw __half_raw_; static int ran2 = 3; struct __half_raw\n#include <vector>\n"
+        "#define __half_raw __half_raw_; static int ran2 = 3; struct __half_raw\n#include <cstring>\n"
         "#include <cuda_fp16.h>",
     ),
     "a macro for a header before the kernel": (

@@ -27,6 +27,7 @@ from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.task import UNATTENDED
 from warplens_tools.run.build import flags_of
 from warplens_tools.run.workload import Workload
+from warplens_tools.toolchain.compile import WITHOUT_SPECIAL_FUNCTIONS
 from warplens_tools.toolchain.locate import resolve_toolchain
 
 pytestmark = pytest.mark.compiler
@@ -41,7 +42,7 @@ def opened(place: Path) -> tuple[HostSplit, HostGates]:
     if toolchain.find("nvcc") is None:
         pytest.skip("no nvcc")
     unit = unit_file(BASE)
-    flags = flags_of(Workload(str(unit), str(unit)))
+    flags = flags_of(Workload(str(unit), str(unit), flags=WITHOUT_SPECIAL_FUNCTIONS))
     split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=PATIENCE)
     return split, HostGates(split, BASE, place / "build", Fence(toolchain, flags, MeasureSettings()))
 

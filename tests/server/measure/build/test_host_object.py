@@ -23,6 +23,7 @@ from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.task import UNATTENDED
 from warplens_tools.run.build import flags_of
 from warplens_tools.run.workload import Workload
+from warplens_tools.toolchain.compile import WITHOUT_SPECIAL_FUNCTIONS
 from warplens_tools.toolchain.locate import resolve_toolchain
 
 pytestmark = pytest.mark.compiler
@@ -35,7 +36,10 @@ static int first(long x) { return static_cast<int>(x); }
 template <class T> int chosen(T x) { return first(x); }
 inline int shared(int x) { return x + Trait<int>::rank; }
 static int called() {
-    auto fourfold = [](int z) { return 2 * z; }; return chosen(2) + shared(3) + hidden({fourfold(4)});
+    auto fourfold = [](int z) { return 2 * z; };
+    int* kept = new int(fourfold(4)), found = *kept;
+    delete kept;
+    return chosen(2) + shared(3) + hidden({found});
 }
 """
 TEXT = BASE.replace(MAIN, MORE + MAIN).replace(
@@ -126,7 +130,7 @@ class Site:
     def __init__(self, folder: Path) -> None:
         unit = unit_file(TEXT)
         toolchain = resolve_toolchain()
-        self.flags = flags_of(Workload(str(unit), str(unit)))
+        self.flags = flags_of(Workload(str(unit), str(unit), flags=WITHOUT_SPECIAL_FUNCTIONS))
         self.folder = folder / "build"
         self.split = HostSplit(
             unit, unit, toolchain=toolchain, flags=self.flags, arch="sm_90", timeout=PATIENCE
@@ -202,7 +206,7 @@ def test_device_functions_may_be_added_to_a_program_that_never_exits(tmp_path: P
     toolchain = resolve_toolchain()
     if toolchain.find("nvcc") is None:
         pytest.skip("no nvcc")
-    flags = flags_of(Workload(str(unit), str(unit)))
+    flags = flags_of(Workload(str(unit), str(unit), flags=WITHOUT_SPECIAL_FUNCTIONS))
     split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=PATIENCE)
     gates = HostGates(split, quiet, tmp_path / "build", Fence(toolchain, flags, MeasureSettings()))
     text = "__device__ float one() { return 1; }\n" + quiet.replace("= 1", "= one()")
@@ -240,7 +244,7 @@ def test_declarations_of_several_constants_may_be_changed_joined_and_parted(tmp_
     toolchain = resolve_toolchain()
     if toolchain.find("nvcc") is None:
         pytest.skip("no nvcc")
-    flags = flags_of(Workload(str(unit), str(unit)))
+    flags = flags_of(Workload(str(unit), str(unit), flags=WITHOUT_SPECIAL_FUNCTIONS))
     split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=PATIENCE)
     gates = HostGates(split, baseline, tmp_path / "build", Fence(toolchain, flags, MeasureSettings()))
     assert gates.why_not_built(with_constants(OTHERWISE), tmp_path / "build/other", UNATTENDED) == ""
