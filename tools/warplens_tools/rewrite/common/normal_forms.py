@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel's calls, loops, pointers and windows in the forms that rewrites read."""
+"""A kernel's macros, calls, loops, pointers and windows in the forms that rewrites read."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from warplens_tools.rewrite.common.normal_calls import written_out
 from warplens_tools.rewrite.common.normal_counters import declared_by_loops
 from warplens_tools.rewrite.common.normal_guards import limits_named
 from warplens_tools.rewrite.common.normal_loops import normalised
+from warplens_tools.rewrite.common.normal_macros import macros_out
 from warplens_tools.rewrite.common.normal_pointers import still
 from warplens_tools.rewrite.common.normal_trees import trees_apart
 from warplens_tools.rewrite.common.normal_windows import centred
@@ -32,7 +33,8 @@ def plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
 
 
 def _plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
-    now = _repeated(written_out, text, path, kernel)
+    now = _repeated(macros_out, text, path, kernel)
+    now = _repeated(written_out, now, path, kernel)
     mine = parse(now, path).kernel(kernel.qualified_name) if now is not text else kernel
     if mine is None or mine.broken:
         return None

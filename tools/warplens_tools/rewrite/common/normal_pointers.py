@@ -86,7 +86,8 @@ class _Moved:
         """`A += n;` as the start of a pointer of its own."""
         name = parameter.name
         changes = self._changes(name)
-        statement = changes[0].parent if len(changes) == 1 else None
+        # what moves it further behind that moves the pointer of its own
+        statement = changes[0].parent if changes and changes[0].type == "assignment_expression" else None
         if statement is None or statement.type != "expression_statement" or statement.parent != self.body:
             return ()
         begin = self._advance(changes[0], name)

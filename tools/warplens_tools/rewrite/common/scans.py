@@ -68,6 +68,8 @@ def read_scan(found: Opened, *, beside: bool = False) -> Scan:
         raise Refused("no loop walks a row and stores what it came to on the way")
     if "!=" in reader.tree.text_of(field(loop.node, "condition")):
         raise Refused("no loop walks a row and stores what it came to on the way")
+    if _moves(loop):
+        raise Refused("an iteration moves a pointer or a counter of its own")
     why = reader.why_not_apart(loop)
     if why:
         raise Refused(why)
@@ -77,6 +79,13 @@ def read_scan(found: Opened, *, beside: bool = False) -> Scan:
         raise Refused("the loop folds into no variable, or into several")
     check_apart(found, loop)
     return msgspec.structs.replace(_read(found, loop, fold), beside=tuple(others))
+
+
+def _moves(loop: Counting) -> bool:
+    """Whether an expression of the body changes something by the way: `sum += *p++`."""
+    changing = (n for n in walk(loop.body) if n.type in ("update_expression", "assignment_expression"))
+    within = (n.parent for n in changing)
+    return any(outer is not None and outer.type != "expression_statement" for outer in within)
 
 
 def _only_folding(found: Opened, loops: Sequence[Node]) -> list[Node]:
