@@ -20,6 +20,7 @@ from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import Declared, declared_in
 from warplens_tools.rewrite.common.kernel_reader import ATOMIC
 from warplens_tools.rewrite.common.launches import Launches
+from warplens_tools.rewrite.common.output_limits import limit_by, negation, order_of, returns
 from warplens_tools.rewrite.common.reading import (
     WORD,
     View,
@@ -32,8 +33,6 @@ from warplens_tools.rewrite.common.reading import (
 )
 from warplens_tools.rewrite.common.thread_forms import axis_letter, is_grids, places_thread
 
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 #: A condition with any of these may ask the data.
 _BY_DATA = frozenset(
     {"subscript_expression", "pointer_expression", "call_expression", "assignment_expression"}
@@ -221,15 +220,6 @@ def _parts(node: Node, joined: str) -> list[Node]:
     return [node]
 
 
-def _returns(node: Node) -> bool:
-    """Whether a condition's node stands in `if (…) return;`, so that it is negated."""
-    while node.type != "if_statement" and node.parent is not None:
-        node = node.parent
-    consequence = node.child_by_field_name("consequence")
-    inside = statements(consequence) if consequence is not None else []
-    return len(inside) == 1 and inside[0].type == "return_statement"
-
-
 def _axes(view: View, head: _Head, site: LaunchSite | None) -> tuple[list[Axis], dict[str, frozenset[str]]]:
     axes: list[Axis] = []
     rests: dict[str, frozenset[str]] = {}
@@ -267,14 +257,14 @@ def _conditions(
     others: list[str] = []
     ordered: list[tuple[str, str]] = []
     for node in head.conditions:
-        ordered += _order(view, node, names)
-        found = _limit(view, node, names)
+        ordered += order_of(view, node, names)
+        found = limit_by(view, node, names)
         moves = found is not None and any(rests.get(w) for w in WORD.findall(found[1]))
         if found is not None and found[0] not in limits and not moves:
             limits[found[0]] = found[1]
             continue
-        negated = _returns(node)
-        written = _negation(view, node) if negated else view.written(node)
+        negated = returns(node)
+        written = negation(view, node) if negated else view.written(node)
         on = frozenset(itertools.chain.from_iterable(rests.get(n, ()) for n in view.names(node)))
         if THREAD in on or "threadIdx" in written:
             raise Refused("a condition chooses threads by their place in the block")
@@ -283,42 +273,6 @@ def _conditions(
         if more in limits:
             limits.setdefault(less, limits[more])
     return limits, uniform, others
-
-
-def _order(view: View, node: Node, axes: set[str]) -> list[tuple[str, str]]:
-    """("col", "row") of `col <= row`, a triangle: what limits the row limits the column."""
-    if node.type != "binary_expression":
-        return []
-    kind = operator_of(node)
-    kind = _NEGATED.get(kind, "") if _returns(node) else kind
-    sides = [view.code(unwrapped(field(node, name))) for name in ("left", "right")]
-    if kind not in _FLIPPED or not set(sides) <= axes:
-        return []
-    return [(sides[0], sides[1]) if kind in ("<", "<=") else (sides[1], sides[0])]
-
-
-def _negation(view: View, node: Node) -> str:
-    kind = operator_of(node)
-    if node.type == "binary_expression" and kind in _NEGATED:
-        left, right = view.written(field(node, "left")), view.written(field(node, "right"))
-        return f"{left} {_NEGATED[kind]} {right}"
-    return f"!({view.written(node)})"
-
-
-def _limit(view: View, node: Node, axes: set[str]) -> tuple[str, str] | None:
-    """("row", "M") of `row < M`, and of `row >= M` before a return."""
-    if node.type != "binary_expression":
-        return None
-    left, right, kind = field(node, "left"), field(node, "right"), operator_of(node)
-    if view.code(unwrapped(right)) in axes:
-        left, right, kind = right, left, _FLIPPED.get(kind, "")
-    name = view.code(unwrapped(left))
-    kind = _NEGATED.get(kind, "") if _returns(node) else kind
-    if name not in axes or kind not in ("<", "<=") or view.names(right) & axes:
-        return None
-    written = view.written(right)
-    less = re.fullmatch(r"([\w.\s*+-]+?)\s*-\s*1", written)
-    return name, written if kind == "<" else less[1] if less is not None else f"{written} + 1"
 
 
 def _divided(view: View, head: _Head, axes: list[Axis], limits: dict[str, str]) -> list[Axis]:
