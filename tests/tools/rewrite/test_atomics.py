@@ -186,7 +186,9 @@ def test_sums_and_counts_of_labels_share_a_blocks_memory() -> None:
         CENTRES.replace("int c =", "int c = k > 3 ? 3 :"),
         CENTRES.replace("int k", "int k, int more = 0"),
     ):
-        assert rewritten("private-histogram", program(other, CENTRES_RUN))[0].refused
+        found, after = rewritten("private-histogram", program(other, CENTRES_RUN))
+        assert found.edits
+        assert "kSharedGroups" in after
 
 
 HISTOGRAMS = {
@@ -240,6 +242,19 @@ __global__ void totals(const unsigned char* shop, const int* amount, int* count,
         + "  Device<unsigned char> p(n); Device<int> a(n, 3), c(77, 5); Device<unsigned long long> s(77, 7);\n"
         "  totals<<<(n + 63) / 64, 64>>>(p, a, c, s, n, 77); c.show(); s.show();",
     ),
+    "of groups whose number nobody says, more than a block has": (
+        """
+__global__ void sums_by_key(const int* keys, const float* values, float* sums, int* counts, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  int key = keys[i] * 700 + 2100;
+  if (key >= 0) atomicAdd(&sums[key], values[i]);
+  atomicAdd(&counts[key], 1);
+}
+""",
+        N + "  Device<int> k(n), c(4300, 7); Device<float> v(n, 3), s(4300, 5);\n"
+        "  sums_by_key<<<(n + 63) / 64, 64>>>(k, v, s, c, n); s.show(); c.show();",
+    ),
     "of letters": (
         """
 __global__ void letters(const char* text, size_t length, int* count) {
@@ -265,9 +280,12 @@ def test_histograms_are_counted_in_shared_memory(name: str) -> None:
     assert rewritten("private-histogram", after)[0].refused
 
 
-@pytest.mark.parametrize(
-    "name", ["the old value", "a barrier", "another atomic", "no launch", "a place each"]
-)
+def test_what_every_thread_has_alone_is_added_up_in_memory() -> None:
+    found = rewritten("private-histogram", ATOMIC.replace("out, x", "&out[i * n], x"))[0]
+    assert "not read from memory" in found.refused
+
+
+@pytest.mark.parametrize("name", ["the old value", "a barrier", "another atomic", "no launch"])
 def test_what_is_no_histogram_is_left_alone(name: str) -> None:
     assert rewritten("private-histogram", REFUSED[name])[0].refused
 

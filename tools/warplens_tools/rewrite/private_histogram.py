@@ -44,6 +44,8 @@ How many bins there are is taken from the type of the index (256 for a byte), fr
 from a condition `bin < bins` around the atomic, or from a constant or parameter whose name says so, or that is the only
 one the kernel does not use; `label * dims + d` has so many times `dims`. Sums and counts may be of several arrays.
 Where a parameter says it, the counts are in dynamic shared memory, the widest first, whose size the launch gives.
+Where nothing says it, those below a number that is a parameter of the search are counted in the block, the rest in
+memory as before: `sums[key]` of a group-by, whose number of groups the kernel does not know.
 """
 
 from __future__ import annotations
@@ -54,9 +56,11 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
-from warplens_tools.cuda.syntax.types import type_bytes
+from warplens_tools.cuda.syntax.types import integer_type, type_bytes
+from warplens_tools.cuda.values.arithmetic_types import TypeReader
 from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.bins import bins_of
+from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import (
     WORD,
@@ -67,6 +71,7 @@ from warplens_tools.rewrite.common.reading import (
     refusing,
     require_apart,
     squeezed,
+    substituted,
     unwrapped,
 )
 from warplens_tools.rewrite.common.sizes import host_text
@@ -87,6 +92,9 @@ _TYPES = {
 }
 #: Sums and how many they are of: more would share little memory.
 _MOST_ARRAYS = 3
+#: Variables made of variables are followed this far.
+_DEEP = 3
+_CHANGING = frozenset({"call_expression", "assignment_expression", "update_expression"})
 #: Static shared memory of a block.
 _STATIC_BYTES = 48 * 1024
 
@@ -102,6 +110,8 @@ class _Counts(msgspec.Struct, frozen=True):
     #: The expression of the first bin's address: "bins", "bins + 256 * plane".
     base: Node
     bases: tuple[Node, ...]
+    #: Of which the block has only as many as `bins`: the atomics, each with its index.
+    partly: tuple[tuple[Node, Node], ...] = ()
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
@@ -109,6 +119,9 @@ def _apply(view: View, target: Target) -> RewriteResult:
     every = _counts(view, target)
     launches = Launches(view.text, view.model, view.kernel)
     strided = Strided(view, launches)
+    if any(c.partly for c in every):
+        groups = strided.style.constant("kSharedGroups", str(_groups(every)))
+        every = tuple(msgspec.structs.replace(c, bins=groups) if c.partly else c for c in every)
     for counts in every:
         if counts.base.type != "identifier":
             strided.check_uniform(counts.base)
@@ -132,7 +145,9 @@ def _apply(view: View, target: Target) -> RewriteResult:
     items = _items(view, strided)
     if strided.axis is not None and items > 1:
         strided.relaunch(style.constant("kItemsPerThread", str(items)))
-    replaced = [(n, name) for c, name in zip(every, names, strict=True) for n in c.bases]
+    replaced = [(n, name) for c, name in zip(every, names, strict=True) for n in c.bases if not c.partly]
+    for counts, name in zip(every, names, strict=True):
+        replaced += [(atomic, _partly(view, counts, atomic, index, name)) for atomic, index in counts.partly]
     edit = strided.kernel("\n".join(before), replaced, "\n".join(after))
     arrays = ", ".join(c.array for c in every)
     caveat = next(filter(None, map(_caveat, every)), "")
@@ -151,6 +166,25 @@ def _items(view: View, strided: Strided) -> int:
     if any(limit in WORD.findall(view.code(head)) for head in heads if head is not None):
         return 1
     return _LONG_ITEMS if loops else _ITEMS
+
+
+def _groups(every: Sequence[_Counts]) -> int:
+    """How many groups of every array that has no known number of them go into a block."""
+    bytes_each = sum(type_bytes(c.type) or 8 for c in every if c.partly)
+    taken = sum((type_bytes(c.type) or 8) * (c.value or 0) for c in every if not c.partly)
+    found = next((n for n in (2048, 1024, 512, 256) if n * bytes_each + taken <= _STATIC_BYTES), 0)
+    if not found:
+        raise Refused("the sums do not fit into shared memory")
+    return found
+
+
+def _partly(view: View, counts: _Counts, atomic: Node, index: Node, name: str) -> str:
+    """An atomic in the block for the indices that it has, in memory for all others."""
+    place = view.written(index)
+    base = next(b for b in counts.bases if atomic.start_byte <= b.start_byte < atomic.end_byte)
+    bare = place if WORD.fullmatch(place) else f"({place})"
+    inside = substituted(view, atomic, [(base, name)])
+    return f"if ((unsigned){bare} < {counts.bins}) {{ {inside} }} else {{ {view.written(atomic)} }}"
 
 
 def _shared(dynamic: Sequence[tuple[_Counts, str]]) -> Iterator[str]:
@@ -210,12 +244,57 @@ def _one(view: View, found: list[tuple[Node, Node, str, str]]) -> _Counts:
     base, _, array, written = found[0]
     if written not in _TYPES:
         raise Refused("the type of the counts is not known")
-    bins, value = bins_of(view, [index for _, index, _, _ in found], array)
+    try:
+        bins, value = bins_of(view, [index for _, index, _, _ in found], array)
+    except Refused:
+        partly = tuple(_by_key(view, base, index) for base, index, _, _ in found)
+        if view.names(base) != {array}:
+            raise
+        return _Counts(array, written, "", 0, base, tuple(b for b, *_ in found), partly)
     if value is not None and value * 8 > _STATIC_BYTES:
         raise Refused("the histogram does not fit into shared memory")
     if view.names(base) != {array}:
         raise Refused("which histogram it is rests on more than its name")
     return _Counts(array, written, bins, value, base, tuple(b for b, *_ in found))
+
+
+def _by_key(view: View, base: Node, index: Node) -> tuple[Node, Node]:
+    """The atomic around `&sums[key]` and its index, if that is a number that memory says.
+
+    Raises:
+        Refused: it is something else, as the thread's own number, of which every one would have a group.
+    """
+    statement = base.parent
+    while statement is not None and statement.type != "expression_statement":
+        statement = statement.parent
+    kind = TypeReader(view.forms, view.pointers).type(index)
+    integer = integer_type(kind) if kind else None
+    if (
+        statement is None
+        or integer is None
+        or not view.is_plain_enough(statement)
+        or not _is_read(view, index)
+    ):
+        raise Refused("how many groups there are is not known, and their number is not read from memory")
+    return statement, index
+
+
+def _is_read(view: View, node: Node, depth: int = 0) -> bool:
+    """Whether an index is an element, or made of variables that are set to one."""
+    if any(n.type in _CHANGING for n in walk(node)):
+        return False
+    if any(view.space(e) == "global" for e in view.elements(node)):
+        return True
+    for statement in walk(view.body):
+        if statement.type == "declaration" and depth < _DEEP:
+            for one in declared_in(view, statement):
+                if (
+                    one.name in view.names(node)
+                    and one.value is not None
+                    and _is_read(view, one.value, depth + 1)
+                ):
+                    return True
+    return False
 
 
 def _place(view: View, node: Node) -> tuple[Node, Node, str, str]:
@@ -242,5 +321,5 @@ REWRITE = Rewrite(
     answers=("global-atomic-contention",),
     chance=0.7,
     gain=8.0,
-    ranges={"kItemsPerThread": (4, 8, 16, 32, 64)},
+    ranges={"kItemsPerThread": (4, 8, 16, 32, 64), "kSharedGroups": (256, 512, 1024, 2048, 4096)},
 )

@@ -107,6 +107,8 @@ def widened(view: View, target: Target, *, row_by_row: bool = False) -> RewriteR
     is_divided = any(not a.value for a in outputs.axes)
     if axis is None or not axis.limit or axis.offset or outputs.early or is_divided:
         raise Refused("no element of its own is handled by each thread")
+    if outputs.others and any(not a.limit for a in outputs.axes):
+        raise Refused("what its last element is is not asked along each axis")
     if any(n.type in _BY_DATA for s in outputs.work for n in walk(s)):
         raise Refused("data say how long an element takes: its loads are little of that")
     changed = {name for s in outputs.work for name, _ in assigned(s, view)}

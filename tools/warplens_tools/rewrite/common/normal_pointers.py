@@ -90,6 +90,8 @@ class _Moved:
         statement = changes[0].parent if changes and changes[0].type == "assignment_expression" else None
         if statement is None or statement.type != "expression_statement" or statement.parent != self.body:
             return ()
+        if not all(any(holds(n, c) for n in walk(self.body) if n.type in LOOPS) for c in changes[1:]):
+            return ()
         begin = self._advance(changes[0], name)
         uses = self._uses(self.body, name)
         first = next(n for n in uses if n.start_byte >= statement.start_byte)
