@@ -100,18 +100,21 @@ class Style:
             found.append(f"{self.margin}{self.step * (level + deep)}{bare}".rstrip() if bare else "")
         return self.view.text.newline.join(found)
 
-    def code(self, text: str) -> str:
-        """Text of the user's as code for `lines`: its first line at level 0, deeper lines by their own depth."""
+    def code(self, text: str, margin: str | None = None) -> str:
+        """Text of the user's as code for `lines`: its first line at level 0, deeper lines by their own depth; by that
+        below `margin`, which the first line stood behind, where that is given.
+        """
         lines = text.replace("\r\n", "\n").split("\n")
         rest = [line for line in lines[1:] if line.strip()]
         least = min((len(_leading(line)) for line in rest), default=0)
         if lines[-1].strip().startswith("}"):
             least = len(_leading(lines[-1]))
+        least = len(margin) if margin is not None else least
+        extra = 0 if margin is not None or lines[-1].strip().startswith("}") else 2
         step = max(len(self.step), 1)
         out = [lines[0].strip()]
         for line in lines[1:]:
             deep = round((len(_leading(line)) - least) / step) if line.strip() else 0
-            extra = 0 if lines[-1].strip().startswith("}") else 2
             out.append(" " * (2 * deep + extra) + line.strip() if line.strip() else "")
         return "\n".join(out)
 
