@@ -83,8 +83,11 @@ from warplens_tools.text import TextEdit
 _ITEMS, _LONG_ITEMS = 32, 8
 _TYPES = {
     "int",
+    "int32_t",
     "unsigned int",
     "unsigned",
+    "uint32_t",
+    "uint",
     "float",
     "unsigned long long",
     "unsigned long long int",

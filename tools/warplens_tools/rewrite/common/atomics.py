@@ -14,17 +14,17 @@ from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.reading import View, field
 from warplens_tools.rewrite.common.style import zero
 
-_LARGEST = {"int": "0x7fffffff", "unsigned int": "0xffffffffu", "unsigned": "0xffffffffu"}
-_SMALLEST = {"int": "(-0x7fffffff - 1)", "unsigned int": "0u", "unsigned": "0u"}
+_SIGNED, _UNSIGNED = ("int", "int32_t"), ("unsigned int", "unsigned", "uint32_t", "uint")
+_LARGEST = dict.fromkeys(_SIGNED, "0x7fffffff") | dict.fromkeys(_UNSIGNED, "0xffffffffu")
+_SMALLEST = dict.fromkeys(_SIGNED, "(-0x7fffffff - 1)") | dict.fromkeys(_UNSIGNED, "0u")
 _LONG = {
     "unsigned long long",
     "unsigned long long int",
     "long long",
     "double",
     "float",
-    "int",
-    "unsigned int",
-    "unsigned",
+    *_SIGNED,
+    *_UNSIGNED,
 }
 
 

@@ -24,7 +24,9 @@ _BYTES = {
     "uint8_t": "unsigned char",
 }
 _TO_FLOAT = re.compile(r"__half2float|__bfloat162float|float|static_cast\s*<\s*float\s*>")
-_TO_INT = re.compile(r"int|static_cast\s*<\s*int\s*>")
+#: The names of the type that products of bytes are added up in.
+_INTS = frozenset({"int", "int32_t"})
+_TO_INT = re.compile(r"int(?:32_t)?|static_cast\s*<\s*int(?:32_t)?\s*>")
 _FUSED = re.compile(r"(?:std::)?fmaf?|__fmaf_rn|__hfma")
 _ADDED, _MULTIPLIED = re.compile(r"__hadd(?:_rn)?"), re.compile(r"__hmul(?:_rn)?")
 _ZERO = re.compile(r"(?:(?:__float2half(?:_rn)?|__float2bfloat16(?:_rn)?|\w+)\()?0*\.?0*[fF]?\)?")
@@ -82,9 +84,9 @@ def _sums(view: View, written: str, operand: str, sum_type: str) -> Sums:
     words = [w for w in sum_type.split() if w != "register"]
     own = words[-1] if words else ""
     if operand in _BYTES:
-        if words != ["int"]:
+        if len(words) != 1 or own not in _INTS:
             raise Refused("it does not add up in one int")
-        return Sums("int", _BYTES[operand], 16, "int")
+        return Sums("int", _BYTES[operand], 16, own)
     if operand not in _HALVES:
         raise Refused("its operands are no half and no bfloat16")
     if own == "float":
@@ -160,7 +162,8 @@ class _Reader:
         if node.type == "identifier" and view.code(node) in self.given:
             return self._operand(self.given[view.code(node)], converted=converted)
         to = self.sums.type
-        if node.type == "cast_expression" and view.code(field(node, "type")) == to and not self.sums.back:
+        names = _INTS if to == "int" else {to}
+        if node.type == "cast_expression" and view.code(field(node, "type")) in names and not self.sums.back:
             return self._operand(field(node, "value"), converted=True)
         name, given = self._call(node)
         makes = (_TO_INT if to == "int" else _TO_FLOAT).fullmatch(name) and not self.sums.back
