@@ -485,7 +485,7 @@ REFUSED = {
     "shares memory already": GEMM.replace("    float sum", "    __shared__ float t[4];\n    float sum"),
     "the loop is left early": GEMM.replace("      sum +=", "      if (sum > 9) break;\n      sum +="),
     "the loop stores": GEMM.replace("      sum +=", "      C[row * N + col] = 0; sum +="),
-    "its length differs": GEMM.replace("k < K", "k < row"),
+    "its length differs": GEMM.replace("k < K", "k < row * 2"),
     "its step is not one": GEMM.replace("++k", "k += 2"),
     "no operand is shared": GEMM.replace("A[row * K + k]", "A[(row * N + col) * K + k]"),
     "an array is passed on": GEMM.replace("sum += A[row * K + k]", "sum += at(A, row * K + k)"),

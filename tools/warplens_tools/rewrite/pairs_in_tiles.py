@@ -104,7 +104,8 @@ from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared, declared_in, unqualified
 from warplens_tools.rewrite.common.launches import Launches
-from warplens_tools.rewrite.common.operand_tiles import Product, header_of, read_product
+from warplens_tools.rewrite.common.loop_header import header_of
+from warplens_tools.rewrite.common.operand_tiles import Product, read_product
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, launched_outputs
 from warplens_tools.rewrite.common.reading import (
     View,

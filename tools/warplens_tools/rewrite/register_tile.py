@@ -83,7 +83,8 @@ void run(const float* a, const float* b, float* c, int n) {
 
 It takes any loop of that kind, as [shared-tile](shared-tile.md) does; all bodies acting on one get two of them a
 thread. A sum keeps its order, so that results stay the same bit for bit, unless the compiler fuses other
-multiplications and additions than before.
+multiplications and additions than before. A loop that goes up to the output's row or column, or begins there, as in a
+product with a triangle, goes as far as any row of the block needs; elements beyond the diagonal are zero.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ from __future__ import annotations
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.operand_tiles import read_product
 from warplens_tools.rewrite.common.outputs import launched_outputs
+from warplens_tools.rewrite.common.ragged import ragged_axis
 from warplens_tools.rewrite.common.reading import View, has_barrier, refusing
 from warplens_tools.rewrite.common.tile_sides import Shape
 from warplens_tools.rewrite.common.tile_writer import TileWriter
@@ -106,7 +108,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     if has_barrier(view) or view.kernel.arrays:
         raise Refused("the kernel shares memory already")
     launches, outputs = launched_outputs(view, strided=True)
-    product = read_product(view, outputs)
+    product = read_product(view, outputs, ragged=ragged_axis(view, outputs, outputs.work[0]))
     shape = _PLANE if len(product.outputs.axes) > 1 else _LINE
     return TileWriter(view, product, launches, shape).result("Tile through registers", "")
 

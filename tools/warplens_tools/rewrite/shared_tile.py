@@ -76,6 +76,7 @@ from __future__ import annotations
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.operand_tiles import read_product
 from warplens_tools.rewrite.common.outputs import launched_outputs
+from warplens_tools.rewrite.common.ragged import ragged_axis
 from warplens_tools.rewrite.common.reading import View, refusing, shares_memory
 from warplens_tools.rewrite.common.tile_sides import Shape
 from warplens_tools.rewrite.common.tile_writer import TileWriter
@@ -91,7 +92,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     if shares_memory(view):
         raise Refused("the kernel shares memory already")
     launches, outputs = launched_outputs(view, strided=True)
-    product = read_product(view, outputs)
+    product = read_product(view, outputs, ragged=ragged_axis(view, outputs, outputs.work[0]))
     count = len(product.outputs.axes)
     threads = tuple(launches.block_value(axis) or 0 for axis in range(count))
     if 0 in threads or (count == 2 and threads[1] == 1):

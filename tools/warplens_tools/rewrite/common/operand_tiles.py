@@ -16,6 +16,7 @@ from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import Declared, declared_in, unqualified
 from warplens_tools.rewrite.common.fills import Fill
+from warplens_tools.rewrite.common.loop_header import UNEVEN, header_of
 from warplens_tools.rewrite.common.outputs import THREAD, Outputs
 from warplens_tools.rewrite.common.reading import (
     JUMPS,
@@ -82,10 +83,12 @@ class Product(msgspec.Struct, frozen=True):
     zero_is_neutral: bool
     #: Where a zero would change something: what every operand may be without changing anything; None for nothing.
     fill: Node | None = None
+    #: The axis along which the loop is longer for some outputs than for others; "" where it is as long for all.
+    ragged: str = ""
 
 
-def read_product(view: View, outputs: Outputs) -> Product:
-    """The loop over shared operands.
+def read_product(view: View, outputs: Outputs, *, ragged: str = "") -> Product:
+    """The loop over shared operands. `ragged`: the axis along which it may be longer for some outputs.
 
     Raises:
         Refused: the work is of another shape.
@@ -98,7 +101,7 @@ def read_product(view: View, outputs: Outputs) -> Product:
     if loop.type != "for_statement":
         raise Refused("the work does not begin with a loop")
     _check_plain(view, outputs, [loop, *tail])
-    variable, written, first = header_of(view, outputs, loop)
+    variable, written, first = header_of(view, outputs, loop, but=ragged)
     body = statements(field(loop, "body"))
     rests, found = _locals(view, outputs, body, variable)
     states = _states(view, outputs, loop, variable)
@@ -107,6 +110,9 @@ def read_product(view: View, outputs: Outputs) -> Product:
     operands, kept = _operands(view, outputs, loop, body, rests, {s.declared.name for s in states})
     places = {p.id for o in operands for p in o.places}
     is_neutral = zero_is_neutral(view, body, places)
+    along = {p.id for o in operands for p in o.places if o.axis == ragged}
+    if ragged and not zero_is_neutral(view, body, along):
+        raise Refused(UNEVEN)
     return Product(
         outputs=outputs,
         loop=loop,
@@ -122,6 +128,7 @@ def read_product(view: View, outputs: Outputs) -> Product:
         tail=tuple(tail),
         zero_is_neutral=is_neutral,
         fill=None if is_neutral else _fill(view, loop, operands, states),
+        ragged=ragged,
     )
 
 
@@ -166,32 +173,6 @@ def _skips(node: Node, loop: Node) -> bool:
     while at is not None and at.type not in LOOPS:
         at = at.parent
     return node.type == "continue_statement" and at is not None and at.id == loop.id
-
-
-def header_of(view: View, outputs: Outputs, loop: Node) -> tuple[str, str, str]:
-    """The loop's variable, its type and its first value; the loop counts up by one to the same end for all."""
-    initial, update = field(loop, "initializer"), view.code(field(loop, "update"))
-    if initial.type == "declaration":
-        declared = declared_in(view, initial)
-        if len(declared) != 1 or declared[0].value is None:
-            raise Refused("the loop is not over one variable")
-        name, written, value = declared[0].name, declared[0].type, declared[0].value
-    elif initial.type == "assignment_expression":
-        name, value = view.code(field(initial, "left")), field(initial, "right")
-        written = next((d.type for d in outputs.declared if d.name == name), "int")
-    else:
-        raise Refused("the loop is not over one variable")
-    if squeezed(update) not in (f"{name}++", f"++{name}", f"{name}+=1", f"{name}={name}+1"):
-        raise Refused("the loop does not count up by one")
-    condition = field(loop, "condition")
-    if operator_of(condition) not in ("<", "<=") or view.code(unwrapped(field(condition, "left"))) != name:
-        raise Refused("the loop does not count up to a bound")
-    if outputs.resting(view.names(condition) | view.names(value)):
-        raise Refused("the loop is not as long for all threads")
-    body = field(loop, "body")
-    if any(n == name for n, _ in assigned(body, view)):
-        raise Refused("the loop changes its variable")
-    return name, written, view.written(value)
 
 
 def _locals(

@@ -15,7 +15,7 @@ from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import Declared, declared_in, plainly_declared_in, unqualified
 from warplens_tools.rewrite.common.fold_values import check_integer_folds
-from warplens_tools.rewrite.common.operand_tiles import header_of
+from warplens_tools.rewrite.common.loop_header import header_of
 from warplens_tools.rewrite.common.outputs import Axis, Outputs
 from warplens_tools.rewrite.common.reading import (
     JUMPS,

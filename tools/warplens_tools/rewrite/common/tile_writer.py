@@ -13,6 +13,7 @@ from warplens_tools.rewrite.base import RewriteResult
 from warplens_tools.rewrite.common.declared import Declared, declared_in, unqualified
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.operand_tiles import Operand, Product, State
+from warplens_tools.rewrite.common.ragged import CAVEAT, RaggedLoop
 from warplens_tools.rewrite.common.reading import (
     WORD,
     View,
@@ -54,6 +55,8 @@ class TileWriter:
         self.inner = self.style.local(variable * 2 if len(variable) == 1 else f"{variable}_in_tile")
         self.counter = self.style.local("t")
         self.own = {id(o): self.style.local(f"own{o.array[:1].upper()}{o.array[1:]}") for o in product.kept}
+        ragged = next((s for s in self.sides if s.axis.name == product.ragged), None)
+        self.ragged = RaggedLoop(ragged, self.style.local(f"{product.ragged}Last")) if ragged else None
         self.tiles = {id(o): self.style.local(_tile_name(o.array)) for o in product.operands}
 
     def _sides(self) -> list[Side]:
@@ -68,9 +71,8 @@ class TileWriter:
         text = f"{{{newline}{self.style.lines(body)}{newline}{self.style.margin}}}"
         edit = TextEdit(view.text.span(start, end), text)
         self._relaunch()
-        return RewriteResult(
-            (self.style.constants(), edit, *self.launches.edits()), title=title, caveat=caveat
-        )
+        edits = (self.style.constants(), edit, *self.launches.edits())
+        return RewriteResult(edits, title=title, caveat=caveat or (CAVEAT if self.ragged else ""))
 
     # the launch
 
@@ -115,6 +117,7 @@ class TileWriter:
             x = self.sides[0]
             lines.append(f"const int {self.thread} = threadIdx.y * {x.threads} + threadIdx.x;")
         lines += [self._origin(side) for side in reversed(self.sides)]
+        lines += [self.ragged.declaration()] if self.ragged else []
         return "\n".join([*lines, *leaving(self.view, self.outputs, self.sides)])
 
     def _origin(self, side: Side) -> str:
@@ -219,10 +222,10 @@ class TileWriter:
     def _loop(self) -> str:
         product = self.product
         condition = renamed(self.view.written(product.condition), {product.variable: self.outer})
-        written = unqualified(product.type)
-        lines = [
-            f"for ({written} {self.outer} = {product.first}; {condition}; {self.outer} += {self.depth}) {{"
-        ]
+        written, first = unqualified(product.type), product.first
+        if self.ragged:
+            first, condition = self.ragged.first(first), self.ragged.condition(condition)
+        lines = [f"for ({written} {self.outer} = {first}; {condition}; {self.outer} += {self.depth}) {{"]
         for operand in product.operands:
             lines.append(indented(self._load(operand)))
         lines += ["  __syncthreads();", indented(self._compute()), "  __syncthreads();", "}"]
@@ -234,6 +237,14 @@ class TileWriter:
         tile, variable = self.tiles[id(operand)], product.variable
         written = unqualified(product.type)
         condition = self.view.written(product.condition)
+        if (
+            self.ragged
+            and operand.axis == product.ragged
+            and self.ragged.first(product.first) != product.first
+        ):
+            condition = f"{variable} >= {product.first} && {condition}"
+        elif self.ragged and operand.axis != product.ragged:
+            condition = self.ragged.condition(condition)
         depth, lines, place = self.depth, [], f"[{t}]"
         if operand.axis is None:
             count, k = depth, t
