@@ -46,7 +46,7 @@ def test_counters_become_their_loops_own() -> None:
         ("(m = 0; m", "(m = m; m"),
         ("(m = 0; m", "(; m"),
         ("int m;", "float m;"),
-        ("int m;", "int m = 3;"),
+        ("int m;", "int m = n;"),
         ("sum -= x[m]", "{ int m = 3; sum -= x[m]; }"),
         ("sum -= x[m]", "for (m = 0; m < 3; m++) sum -= x[m]"),
     ],
@@ -54,3 +54,7 @@ def test_counters_become_their_loops_own() -> None:
 def test_a_counter_with_other_uses_stays(old: str, new: str) -> None:
     assert old in KERNEL
     assert "for (int m" not in changed(KERNEL.replace(old, new))
+
+
+def test_a_first_value_that_no_loop_starts_from_goes() -> None:
+    assert "for (int m" in changed(KERNEL.replace("int m;", "int m = 3;"))

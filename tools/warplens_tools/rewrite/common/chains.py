@@ -6,10 +6,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.rewrite import restrict_const
 from warplens_tools.rewrite.base import EVERYWHERE, Rewrite, RewriteResult, Target, always
+from warplens_tools.rewrite.common.normal_forms import plainly
 from warplens_tools.rewrite.common.texts import between
 from warplens_tools.text import SourceText
 
@@ -70,10 +73,30 @@ class Chain:
     def result(
         self, title: str, text: SourceText, model: SourceModel, kernel: Kernel, target: Target
     ) -> RewriteResult:
-        """All of it as one step.
+        """All of it as one step: on the kernel as it stands, or, where nothing follows there, in its normal form.
 
         Refused where the first is, and, unless that is enough, where none of `then` follows: it is a step of its own.
         """
+        result = self._chained(title, text, model, kernel, target)
+        if result.edits or result.refused != self._nothing or target.lines:
+            return result
+        plain = plainly(text, model.path, kernel)
+        again = parse(plain, model.path) if plain is not None else None
+        mine = again.kernel(kernel.qualified_name) if again is not None else None
+        if plain is None or again is None or mine is None or mine.broken:
+            return result
+        other = self._chained(title, plain, again, mine, target)
+        if not other.edits:
+            return result
+        return msgspec.structs.replace(other, edits=between(text, plain.apply(list(other.edits))))
+
+    @property
+    def _nothing(self) -> str:
+        return f"nothing follows {self.first.slug} here"
+
+    def _chained(
+        self, title: str, text: SourceText, model: SourceModel, kernel: Kernel, target: Target
+    ) -> RewriteResult:
         begun = self.first.apply(text, model, kernel, target)
         if not begun.edits:
             return begun
@@ -89,7 +112,7 @@ class Chain:
                 if step is not self.last:
                     now, followed = parse(after, model.path), followed + 1
         if not followed and not self.alone:
-            return RewriteResult(refused=f"nothing follows {self.first.slug} here")
+            return RewriteResult(refused=self._nothing)
         caveat = "; ".join(dict.fromkeys(part for c in caveats for part in c.split("; ") if part))
         return RewriteResult(between(text, _used(text, after)), title=title, caveat=caveat)
 

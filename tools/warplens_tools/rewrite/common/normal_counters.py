@@ -39,10 +39,15 @@ def declared_by_loops(text: SourceText, file: SourceTree, kernel: Kernel) -> tup
 
 def _starts(file: SourceTree, inside: list[Node], declarator: Node) -> list[Node]:
     """`k = 0` of every loop over a variable; none where anything else uses it."""
-    if declarator.type != "identifier":
+    plain = declarator
+    if declarator.type == "init_declarator":
+        value, named = (declarator.child_by_field_name(f) for f in ("value", "declarator"))
+        # a first value that no loop starts from is read by nobody
+        plain = named if value is not None and value.type == "number_literal" and named is not None else plain
+    if plain.type != "identifier":
         return []
-    name = file.code_of(declarator)
-    uses = [n for n in inside if n.type == "identifier" and file.code_of(n) == name and n.id != declarator.id]
+    name = file.code_of(plain)
+    uses = [n for n in inside if n.type == "identifier" and file.code_of(n) == name and n.id != plain.id]
     loops = [n for n in inside if n.type == "for_statement" and _start(file, n, name) is not None]
     outer = [n for n in loops if not any(o.id != n.id and holds(o, n) for o in loops)]
     if len(outer) != len(loops) or any(not any(holds(o, u) for o in outer) for u in uses):

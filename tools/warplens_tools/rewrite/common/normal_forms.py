@@ -38,13 +38,16 @@ def _plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
     mine = parse(now, path).kernel(kernel.qualified_name) if now is not text else kernel
     if mine is None or mine.broken:
         return None
-    edits = declared_by_loops(now, parse_tree(now), mine)
-    if edits:
-        now = now.apply(list(edits))
+    for _ in range(2):
+        now = normalised(now, parse_tree(now), mine) or now
         mine = parse(now, path).kernel(kernel.qualified_name)
         if mine is None or mine.broken:
             return None
-    now = normalised(now, parse_tree(now), mine) or now
+        edits = declared_by_loops(now, parse_tree(now), mine)
+        now = now.apply(list(edits)) if edits else now
+        mine = parse(now, path).kernel(kernel.qualified_name)
+        if mine is None or mine.broken:
+            return None
     for form in (still, clamped, emptied, skipping, centred, limits_named, trees_apart):
         now = _repeated(form, now, path, kernel)
     return now if now is not text else None

@@ -44,17 +44,21 @@ def _normal(text: SourceText, file: SourceTree, loop: Node) -> list[TextEdit]:
     condition, update, last = found
     name = re.search(r"\w+", update)
     declaration = _declared(file, loop, name[0]) if name is not None else None
-    if declaration is None:
+    setting, kept = declaration, ""
+    if declaration is None and name is not None:
+        setting, kept = _set(file, loop, name[0])
+    if setting is None:
         return []
     body = loop.child_by_field_name("body")
     assert body is not None
-    head = f"for ({_text(text, file, declaration).rstrip(';')}; {condition}; {update}) "
+    first = _text(text, file, setting).rstrip(";")
+    if declaration is None:
+        first = first.removeprefix(kept.removesuffix(f"{name[0]};") if kept and name else "")
+    head = f"for ({first}; {condition}; {update}) "
     start, _ = _range(text, file, loop)
     begin, _ = _range(text, file, body)
-    edits = [
-        TextEdit(_line_of(text, file.span(declaration)), ""),
-        TextEdit(text.span(start, begin), head),
-    ]
+    place = file.span(setting) if kept else _line_of(text, file.span(setting))
+    edits = [TextEdit(place, kept), TextEdit(text.span(start, begin), head)]
     return edits if last is None else [*edits, TextEdit(_line_of(text, file.span(last)), "")]
 
 
@@ -134,6 +138,46 @@ def _declared(file: SourceTree, loop: Node, name: str) -> Node | None:
     if any(_changes(file, n, w) for n in between for w in words if n.type == "expression_statement"):
         return None
     return found
+
+
+def _set(file: SourceTree, loop: Node, name: str) -> tuple[Node | None, str]:
+    """The statement right before the loop, but for others that have nothing to do with it, that gives a variable its
+    first value, and what stays of it: the declaration of a variable that is used behind the loop too.
+    """
+    between = list[Node]()
+    for node in _before(loop) if _starts_anew(file, loop, name) else ():
+        code = file.code_of(node)
+        if not re.search(rf"\b{name}\b", code):
+            between.append(node)
+            continue
+        inner = node.named_children[0] if node.type == "expression_statement" else None
+        written = re.fullmatch(rf"((?:[\w:]+\s+)+){name}\s*=[^=,;(]*;", code.strip())
+        assigns = inner is not None and inner.type == "assignment_expression"
+        plain = assigns and re.fullmatch(rf"{name}\s*=[^=;]*;", code.strip()) is not None
+        declared = node.type == "declaration" and written is not None and "const" not in code.split()
+        words = re.findall(r"[A-Za-z_]\w*", code)
+        if any(_changes(file, n, w) for n in between for w in words) or not (plain or declared):
+            return None, ""
+        return node, f"{written[1]}{name};" if declared and written is not None else ""
+    return None, ""
+
+
+def _starts_anew(file: SourceTree, loop: Node, name: str) -> bool:
+    """Whether what names a variable behind a loop gives it another value first: `for (i = 0; …)`, `i = 0; while …`."""
+    after, begun = loop.next_named_sibling, False
+    while after is not None:
+        code = file.code_of(after).strip()
+        if re.search(rf"\b{name}\b", code):
+            sets = re.match(rf"{name}\s*=(?!=)", code) is not None
+            if not (
+                sets
+                or re.match(rf"for\s*\(\s*{name}\s*=", code)
+                or (begun and after.type == "while_statement")
+            ):
+                return False
+            begun = sets
+        after = after.next_named_sibling
+    return True
 
 
 def _named(file: SourceTree, declarator: Node) -> str:
