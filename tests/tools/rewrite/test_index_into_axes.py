@@ -37,7 +37,25 @@ __global__ void bmm(const float* a, const float* b, float* c, int batch, int m, 
     c[idx] = acc;
 }
 """
+POOL = """
+__global__ void pool(const float* in, float* out, int planes, int height, int width, int size, int step) {
+  int oh = (height - size) / step + 1, ow = (width - size) / step + 1;
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= planes * oh * ow) return;
+  int x = i % ow, y = i / ow % oh, c = i / (ow * oh);
+  float best = -INFINITY;
+  for (int dy = 0; dy < size; ++dy)
+    for (int dx = 0; dx < size; ++dx) best = fmaxf(best, in[(c * height + y * step + dy) * width + x * step + dx]);
+  out[i] = best;
+}
+"""
 PROGRAMS = {
+    "extents that the kernel works out": (
+        POOL,
+        SIZES + "  int oh = (H - 3) / 2 + 1, ow = (W - 3) / 2 + 1, total = B * oh * ow;\n"
+        "  Device<float> a(B * H * W), b(total, 2);\n"
+        "  pool<<<(total + 255) / 256, 256>>>(a, b, B, H, W, 3, 2); b.show();",
+    ),
     "the largest digit first, a rest that is divided on": (
         PERMUTE,
         SIZES + "  Device<float> a(B * H * 3 * W), b(B * H * 3 * W, 2); int n = B * H * 3 * W, bs = 128;\n"

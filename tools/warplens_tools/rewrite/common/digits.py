@@ -54,6 +54,8 @@ class Digits:
         self.parts: list[Part] = []
         #: Variables that are set once, with their values.
         self.named: list[tuple[Declared, Values]] = []
+        #: Names that go with the number, and those that memory or a call gives.
+        self._moving = {index.name}
         for node in code:
             self._read(node)
 
@@ -76,9 +78,22 @@ class Digits:
                 continue
             self._parts_of(one.value)
             values = self.evaluator.of(one.value) if one.is_index else None
+            if self._is_moving(one.value):
+                self._moving.add(one.name)
+            elif one.is_index and (values is None or min(values) <= 1):
+                # an extent, `(width - pool) / stride + 1`, which random sizes make no sense of
+                values = self.evaluator.of_name(one.name)
             self.evaluator.give(one.name, values)
             if values is not None:
                 self.named.append((one, values))
+
+    def _is_moving(self, node: Node) -> bool:
+        """Whether an expression may go with the number."""
+        threads = ("threadIdx", "blockIdx")
+        loaded = any(
+            n.type in ("subscript_expression", "pointer_expression", "call_expression") for n in walk(node)
+        )
+        return loaded or bool(self.view.names(node) & {*self._moving, *threads})
 
     def _assigned(self, node: Node) -> None:
         target, kind = field(node, "left"), operator_of(node)

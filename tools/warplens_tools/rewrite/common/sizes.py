@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+from warplens_tools.cuda.syntax.lexical import matching
 from warplens_tools.cuda.values.writes import is_set_once
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import declared_in
@@ -41,9 +42,21 @@ def host_text(view: View, launches: Launches, launch: Launch, expression: str, d
             value = _worked_out(view, name)
             if depth > _DEEP or value is None:
                 raise Refused(f"the host does not know {name}")
-            known[name] = f"({host_text(view, launches, launch, value, depth + 1)})"
+            inner = host_text(view, launches, launch, value, depth + 1)
+            known[name] = inner if _is_wrapped(inner) else f"({inner})"
     text = renamed(expression, known)
-    return text if _ATOM.fullmatch(text) else f"({text})" if re.search(r"[-+?<>|&^]", text) else text
+    return (
+        text
+        if _ATOM.fullmatch(text) or _is_wrapped(text)
+        else f"({text})"
+        if re.search(r"[-+?<>|&^]", text)
+        else text
+    )
+
+
+def _is_wrapped(text: str) -> bool:
+    """Whether brackets stand around the whole of an expression."""
+    return text.startswith("(") and matching(text, 0) == len(text)
 
 
 def extent_on_host(view: View, launches: Launches, launch: Launch, axis: Axis, limit: str) -> str:
