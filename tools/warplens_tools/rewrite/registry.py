@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from warplens_tools.rewrite import (
     active_rows_by_warp,
+    alike_rows_in_shared,
     array_for_block,
     array_in_registers,
     axes_in_order,
@@ -152,6 +153,7 @@ REWRITES: tuple[Rewrite, ...] = (
     register_tile.REWRITE,
     register_tile_again.REWRITE,
     shared_tile.REWRITE,
+    alike_rows_in_shared.REWRITE,
     reduce_before_atomic.REWRITE,
     places_for_block.REWRITE,
     several_before_tree.REWRITE,

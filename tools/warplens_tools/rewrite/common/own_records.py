@@ -125,7 +125,7 @@ class RecordReader:
     def _split(self, index: Node) -> tuple[int, list[tuple[str, Node]]]:
         """Of `b * 36 + i * 6 + k` 36 and the terms that remain, with their signs."""
         kept, length = list[tuple[str, Node]](), 0
-        for sign, term in _terms(index):
+        for sign, term in terms_of(index):
             factor = self._factor(term)
             if factor is None:
                 kept.append((sign, term))
@@ -231,16 +231,16 @@ def _index(element: Node) -> Node:
     return listed[0]
 
 
-def _terms(node: Node, sign: str = "+") -> Iterator[tuple[str, Node]]:
+def terms_of(node: Node, sign: str = "+") -> Iterator[tuple[str, Node]]:
     """The terms of a sum, with their signs."""
     node = unwrapped(node)
     kind = operator_of(node) if node.type == "binary_expression" else ""
     if kind not in ("+", "-"):
         yield sign, node
         return
-    yield from _terms(field(node, "left"), sign)
+    yield from terms_of(field(node, "left"), sign)
     other = sign if kind == "+" else ("-" if sign == "+" else "+")
-    yield from _terms(field(node, "right"), other)
+    yield from terms_of(field(node, "right"), other)
 
 
 def _within(span: tuple[int, int] | None, length: int) -> bool:
