@@ -35,7 +35,26 @@ RUN = (
         "  gather<<<dim3((dim + 31) / 32, (rows + 3) / 4), dim3(32, 4)>>>(t + o, ids, out, rows, dim, 5); out.show();"
     )
 )
+DEPTHWISE = """
+__global__ void depthwise(const float* x, const float* w, float* y, int H, int W, int C) {
+  int c = blockIdx.x * blockDim.x + threadIdx.x, col = blockIdx.y, row = blockIdx.z;
+  if (c >= C) return;
+  float acc = 0;
+  for (int ky = 0; ky < 3; ++ky)
+    for (int kx = 0; kx < 3; ++kx) {
+      int iy = row + ky - 1, ix = col + kx - 1;
+      if (iy < 0 || iy >= H || ix < 0 || ix >= W) continue;
+      acc += x[(iy * W + ix) * C + c] * w[(ky * 3 + kx) * C + c];
+    }
+  y[(row * W + col) * C + c] = acc;
+}
+"""
+DEPTHWISE_RUN = (
+    SIZES + "  int C = 4 * o; Device<float> x(rows * dim * C), w(9 * C, 3), y(rows * dim * C, 5);\n"
+    "  depthwise<<<dim3((C + 31) / 32, dim, rows), 32>>>(x, w, y, rows, dim, C); y.show();"
+)
 PROGRAMS = {
+    "what lies outside for all columns": (DEPTHWISE, DEPTHWISE_RUN),
     "a gather": (GATHER, RUN),
     "a grid that the block says": (
         GATHER,

@@ -70,6 +70,7 @@ from collections.abc import Iterator, Sequence
 
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.carried import Carried
@@ -79,6 +80,7 @@ from warplens_tools.rewrite.common.launches import Launch, Launches, rounded_up
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
 from warplens_tools.rewrite.common.outputs_writer import OutputsWriter
 from warplens_tools.rewrite.common.reading import (
+    JUMPS,
     View,
     field,
     refusing,
@@ -279,21 +281,22 @@ class _Writer(OutputsWriter):
     def _alike(
         self, run: list[Node], found: Sequence[Node], carried: Carried
     ) -> tuple[list[str], list[Node]]:
-        """The declarations that the run begins with and that are the same for all columns, and the rest of it.
+        """The declarations and the conditions to go on that the run begins with and that are the same for all columns,
+        and the rest of it.
 
         Raises:
-            Refused: what a vector is loaded from is declared for each column.
+            Refused: what a vector is loaded from is declared for each column, or read for some of them.
         """
         once = list[str]()
-        while run and run[0].type == "declaration":
-            every = declared_in(self.view, run[0])
+        while run and (run[0].type == "declaration" or _skips(run[0])):
+            every = declared_in(self.view, run[0]) if run[0].type == "declaration" else []
             names = frozenset[str]().union(*(self.view.names(d.value) for d in every if d.value is not None))
-            if self._rests(names, carried):
+            if self._rests(names if every else self.view.names(run[0]), carried):
                 break
             once.append(self.style.code(self.view.written(run[0])))
             run = run[1:]
         own = {d.name for n in run if n.type == "declaration" for d in declared_in(self.view, n)}
-        if any(self.view.names(e) & own for e in found):
+        if any(self.view.names(e) & own for e in found) or any(n.type in JUMPS for s in run for n in walk(s)):
             raise Refused("columns are not read side by side in whole vectors")
         return once, run
 
@@ -348,6 +351,13 @@ def _assigning(work: Node) -> Iterator[Node]:
             yield from _assigning(inner)
     else:
         yield work
+
+
+def _skips(node: Node) -> bool:
+    """Whether a statement is `if (outside) continue;`."""
+    then = node.child_by_field_name("consequence")
+    inside = statements(then) if then is not None and node.child_by_field_name("alternative") is None else []
+    return len(inside) == 1 and inside[0].type == "continue_statement"
 
 
 REWRITE = Rewrite(

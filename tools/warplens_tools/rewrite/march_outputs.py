@@ -74,6 +74,8 @@ from warplens_tools.text import TextEdit
 
 #: Two rows in flight hide more of each other's latency than one; four keep half of a 3-wide window in registers.
 _OUTPUTS = 4
+#: Fewer outputs along an axis would be no work for a card: a number below is the width of an edge.
+_LEAST_EXTENT = 32
 _COUNTED = frozenset({"for_statement", "while_statement", "do_statement"})
 _AGAIN = LOOPS | {"switch_statement", "lambda_expression"}
 
@@ -126,7 +128,7 @@ def _check(view: View, axis: Declared, letter: str) -> None:
         n.type == "binary_expression"
         and operator_of(n) in ("<", "<=", ">", ">=")
         and axis.name in view.names(n.children[0]) | view.names(n.children[-1])
-        and view.value(n.children[-1]) is None
+        and _is_end(view.value(n.children[-1]))
         for n in walk(view.body)
         if _in_condition(n)
     )
@@ -157,6 +159,11 @@ def _is_short(view: View, loop: Node) -> bool:
         outer = outer.parent
     names = view.names(end)
     return bool(names) and names <= counters and not any(n.type == "call_expression" for n in walk(end))
+
+
+def _is_end(value: int | None) -> bool:
+    """Whether a number may be how many outputs there are, and not the width of an edge."""
+    return value is None or value >= _LEAST_EXTENT
 
 
 def _in_condition(node: Node) -> bool:

@@ -249,9 +249,8 @@ class ColumnGroup(Group):
 
     def join(self, fold: Fold, kind: str, companion: str) -> Joined:
         """Through shared memory, each by itself in the order of the parts."""
-        del companion
         if fold.operation == "best":
-            raise ValueError("it goes along with another")
+            return self._best(fold, kind, companion)
         name, unit = self.style.function("column", _NAMES[fold.operation]), self.style.unit
         step = _folded("value", "partial[part][threadIdx.x]", fold, kind)
         helper = (
@@ -265,6 +264,27 @@ class ColumnGroup(Group):
             f"{unit}return value;\n}}\n"
         )
         return Joined((f"{fold.place} = {name}({fold.place});",), (helper,))
+
+    def _best(self, fold: Fold, kind: str, companion: str) -> Joined:
+        unit, extents = self.style.unit, f"[{self.width}][{self._columns}]"
+        others = best_lines(fold, kind, companion, unit)[2:]
+        lines = [
+            f"const {kind} otherBest = bestOfPart[part][threadIdx.x];",
+            f"const {companion} otherPlace = placeOfPart[part][threadIdx.x];",
+            *others,
+        ]
+        body = "\n".join(f"{unit}{line}" for line in lines)
+        return Joined(
+            (
+                f"__shared__ {kind} bestOfPart{extents};",
+                f"__shared__ {companion} placeOfPart{extents};",
+                f"bestOfPart[threadIdx.y][threadIdx.x] = {fold.place};",
+                f"placeOfPart[threadIdx.y][threadIdx.x] = {fold.companion};",
+                "__syncthreads();",
+                f"for (int part = 0; part < {self.width}; ++part) {{\n{body}\n}}",
+                "__syncthreads();",
+            )
+        )
 
 
 def _folded(value: str, other: str, fold: Fold, kind: str) -> str:

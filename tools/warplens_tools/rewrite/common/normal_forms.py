@@ -13,6 +13,7 @@ from warplens_tools.rewrite.common.normal_bounds import clamped
 from warplens_tools.rewrite.common.normal_breaks import skipping
 from warplens_tools.rewrite.common.normal_calls import written_out
 from warplens_tools.rewrite.common.normal_counters import declared_by_loops
+from warplens_tools.rewrite.common.normal_ends import counters_alone
 from warplens_tools.rewrite.common.normal_guards import limits_named
 from warplens_tools.rewrite.common.normal_loops import normalised
 from warplens_tools.rewrite.common.normal_macros import macros_out
@@ -48,7 +49,7 @@ def _plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
         mine = parse(now, path).kernel(kernel.qualified_name)
         if mine is None or mine.broken:
             return None
-    for form in (still, clamped, emptied, skipping, centred, limits_named, trees_apart):
+    for form in (still, counters_alone, clamped, emptied, skipping, centred, limits_named, trees_apart):
         now = _repeated(form, now, path, kernel)
     return now if now is not text else None
 
