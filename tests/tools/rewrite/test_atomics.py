@@ -181,7 +181,7 @@ def test_sums_and_counts_of_labels_share_a_blocks_memory() -> None:
     assert "ItemsPerThread = 8" in after
     masked = CENTRES.replace("labels[i] < 0 ? 0 : labels[i]", "labels[i] & 3")
     assert "b < 4 * dims" in holds("private-histogram", program(masked, CENTRES_RUN), (100,), relative=1e-4)
-    # what is used is no number of labels, and of two that are not used none is known to be: some are counted in the block
+    # what is used is no number of labels, and of two that are not used none is known to be: a block has some of them
     for other in (
         CENTRES.replace("int c =", "int c = k > 3 ? 3 :"),
         CENTRES.replace("int k", "int k, int more = 0"),

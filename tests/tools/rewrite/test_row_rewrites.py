@@ -15,8 +15,10 @@ from warplens_tools.rewrite.base import (
     Target,
     along_one_axis,
     multiplies,
+    of_alike_rows,
     of_long_rows,
     of_own_columns,
+    of_shared_operands,
     of_single_outputs,
 )
 from warplens_tools.rewrite.registry import rewrite
@@ -513,3 +515,45 @@ __global__ void product(const float* a, const float* b, float* c, int m, int n, 
 def test_rows_of_a_product_are_worth_less(code: str, is_product: bool) -> None:
     assert multiplies(code) == is_product
     assert (along_one_axis(code) < 1.0) == is_product
+
+
+GROUPS = """
+__global__ void stats(const float* x, float* mean, int N, int C, int W, int G) {
+  const int D = C / G;
+  const int ng = blockIdx.x * blockDim.x + threadIdx.x;
+  if (ng >= N * G) return;
+  const int n = ng / G, g = ng % G;
+  float s = 0.0f;
+  for (int c = 0; c < D; ++c)
+    for (int i = 0; i < W; ++i) s += x[(n * C + g * D + c) * W + i];
+  mean[ng] = s / (D * W);
+}
+"""
+
+
+def test_a_number_that_is_divided_may_say_which_row_is_whose() -> None:
+    assert along_one_axis(GROUPS) == 1.0
+    for window in ("g + c", "g * 2 + c", "c"):
+        assert along_one_axis(GROUPS.replace("g * D + c", window)) < 0.5
+
+
+ATTENDED = """
+__global__ void attend(const float* q, const float* k, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float most = 0.0f;
+  for (int j = 0; j < n; j++) {
+    float dot = 0.0f;
+    for (int d = 0; d < 16; d++) dot += q[i * 16 + d] * k[j * 16 + d];
+    most = fmaxf(most, dot);
+  }
+  out[i] = most;
+}
+"""
+
+
+def test_tiles_are_for_what_all_threads_walk() -> None:
+    assert of_alike_rows(ATTENDED) == 1.0
+    assert of_shared_operands(ATTENDED) < 0.5
+    column = ATTENDED.replace("k[j * 16 + d]", "k[d]").replace("q[i * 16 + d]", "q[d * n + i]")
+    assert of_alike_rows(column) == of_shared_operands(column) < 0.5
+    assert of_shared_operands(ATTENDED.replace("q[i * 16 + d]", "x")) == 1.0

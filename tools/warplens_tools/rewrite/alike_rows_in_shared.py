@@ -72,7 +72,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
-from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target, of_alike_rows
 from warplens_tools.rewrite.common.alike_rows import AlikeLoop, Rows, alike_loop
 from warplens_tools.rewrite.common.declared import declared_in, unqualified
 from warplens_tools.rewrite.common.insertion import start_with_pragmas
@@ -290,6 +290,7 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("missing-cache-reuse", "scalar-access"),
     useless_at="dram",
+    likely=of_alike_rows,
     chance=0.5,
     gain=2.2,
     ranges={"kRowsHeld": (16, 32, 64, 128)},

@@ -63,6 +63,8 @@ _PASSES = 2
 #: Loops' heads, whether another loop follows as the body, and braces.
 _HEADS = re.compile(r"[{}]|\bfor\s*\([^{}]*?;[^{}]*?;[^{};]*?\)\s*(?=(for\b)?)")
 _COUNTER = re.compile(r"\bfor\s*\(\s*(?:[\w:]+\s+)*(\w+)\s*=")
+#: A loop's counter, and what it stays below.
+_ENDING = re.compile(r"\bfor\s*\([^;]*;\s*(\w+)\s*<\s*(\w+)\s*;")
 _NARROW = re.compile(r"half|bfloat16|bf16|\b(?:u?char|u?int8_t|short|u?int16_t|template)\b")
 #: A loop that a condition on elements lets some threads have.
 _ASKED = re.compile(r"\bif\s*\([^;{}]*\w\s*\[[^;{}]*\)\s*\{?\s*for\b")
@@ -96,9 +98,28 @@ def along_one_axis(code: str) -> float:
     if _walks_alike(code):
         return 0.3
     divided = number is not None and re.search(rf"\b{number[1]}\b\s*[/%]", code[number.end() :])
-    if divided and _nests(code) < _PASSES and not _stores_along(code):
+    if divided and _nests(code) < _PASSES and not _stores_along(code) and not _in_pieces(code):
         return 0.1
     return 0.5 if multiplies(code) else 1.0
+
+
+def _in_pieces(code: str) -> bool:
+    """Whether a number that is divided says which row is the thread's own, all of it: `x[(n * C + g * D + c) * W + i]`
+    of a loop `c < D`. No window slides from one to the next then, and no operand is another's too.
+    """
+    number = _NUMBER.search(code)
+    if number is None:
+        return False
+    digits = {m[1] for m in _GIVEN.finditer(code) if re.search(rf"\b{number[1]}\b\s*[/%]", m[2])}
+    walked = [words & digits for words in _walked(code[number.end() :])]
+    if not digits or not walked or any(words != walked[0] or not words for words in walked):
+        return False
+    ends = {m[1]: m[2] for m in _ENDING.finditer(code)}
+    for digit in digits:
+        for found in re.finditer(rf"\b{digit}\s*(?:\*\s*(\w+)\s*)?\+\s*(\w+)\b", code):
+            if found[2] in ends and found[1] != ends[found[2]]:
+                return False
+    return True
 
 
 def multiplies(code: str) -> bool:
@@ -153,6 +174,27 @@ def slides(code: str) -> float:
 def of_own_columns(code: str) -> float:
     """What it is worth to split columns: less where all threads walk the same elements, or windows that slide."""
     return slides(code) * (0.3 if _walks_alike(code) else 1.0)
+
+
+def of_shared_operands(code: str) -> float:
+    """What tiles of operands are worth where outputs lie on one axis: as much as elsewhere where all threads walk the
+    same elements, little where each walks a row or a column of its own, which a tile only turns, or a window.
+    """
+    number = _NUMBER.search(code)
+    if number is None or _PLANE.search(code) or _LINES.search(code) or _walks_alike(code):
+        return 1.0
+    if slides(code) < 1.0:
+        return 0.2
+    own = _made_of({number[1]}, code)
+    return 0.4 if any(not words & own for words in _walked(code[number.end() :])) else 0.3
+
+
+def of_alike_rows(code: str) -> float:
+    """The same of rows that all threads walk alike, which are worth it where they are rows and not single elements."""
+    number, counters = _NUMBER.search(code), set(_COUNTER.findall(code))
+    own = _made_of({number[1]}, code) if number is not None else set[str]()
+    rows = (w for w in _walked(code) if not w & own and len(w & counters) > 1)
+    return 1.0 if any(True for _ in rows) else of_shared_operands(code)
 
 
 def of_long_rows(code: str) -> float:

@@ -89,7 +89,7 @@ product with a triangle, goes as far as any row of the block needs; elements bey
 
 from __future__ import annotations
 
-from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target, of_shared_operands
 from warplens_tools.rewrite.common.operand_tiles import read_product
 from warplens_tools.rewrite.common.outputs import launched_outputs
 from warplens_tools.rewrite.common.ragged import ragged_axis
@@ -119,6 +119,7 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("missing-cache-reuse", "small-register-tile"),
     useless_at="dram",
+    likely=of_shared_operands,
     chance=0.5,
     gain=4.0,
     ranges={

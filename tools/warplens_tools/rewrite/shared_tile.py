@@ -73,7 +73,7 @@ kernels whose launch is not in the file.
 
 from __future__ import annotations
 
-from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target, of_shared_operands
 from warplens_tools.rewrite.common.operand_tiles import read_product
 from warplens_tools.rewrite.common.outputs import launched_outputs
 from warplens_tools.rewrite.common.ragged import ragged_axis
@@ -109,6 +109,7 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("missing-cache-reuse",),
     useless_at="dram",
+    likely=of_shared_operands,
     chance=0.4,
     gain=2.0,
     ranges={
