@@ -97,3 +97,50 @@ def test_other_kernels_are_left_alone(name: str) -> None:
 def test_blocks_are_whole_warps() -> None:
     code, main = PROGRAMS["a level of a search"]
     assert rewritten("active-rows-by-warp", program(code, main.replace("64>>>", "40>>>")))[0].refused
+
+
+PUSH = """
+__global__ void push(const int* offsets, const int* edges, const int* frontier, int size, int* level, int* next,
+                     int* count, int depth) {
+  int t = blockIdx.x * blockDim.x + threadIdx.x;
+  if (t >= size) return;
+  int u = frontier[t];
+  for (int e = offsets[u]; e < offsets[u + 1]; e++) {
+    int v = edges[e];
+    if (atomicCAS(&level[v], -1, depth) == -1) {
+      int at = atomicAdd(count, 1);
+      next[at] = v;
+    }
+  }
+}
+"""
+PUSH_MAIN = """
+  int n = atoi(argv[1]);
+  std::vector<int> o(n + 1), e, f, l(n, -1);
+  for (int i = 0; i < n; i++) {
+    o[i + 1] = o[i] + i % 40;
+    for (int j = 0; j < i % 40; j++) e.push_back((i * 13 + j * 7) % n);
+    if (i % 3 == 0) { f.push_back(i); l[i] = 0; }
+  }
+  Device<int> off(n + 1), ed(e.size() + 1), fr(f.size()), lev(n), next(n), count(1);
+  cudaMemcpy(off, o.data(), o.size() * 4, cudaMemcpyHostToDevice);
+  cudaMemcpy(ed, e.data(), e.size() * 4, cudaMemcpyHostToDevice);
+  cudaMemcpy(fr, f.data(), f.size() * 4, cudaMemcpyHostToDevice);
+  cudaMemcpy(lev, l.data(), n * 4, cudaMemcpyHostToDevice);
+  cudaMemset(count, 0, 4);
+  int size = (int)f.size();
+  push<<<(size + 127) / 128, 128>>>(off, ed, fr, size, lev, next, count, 1);
+  lev.show(); count.show();
+"""
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("slug", ["active-rows-by-warp", "warp-per-row"])
+def test_places_that_an_atomic_counts_up_are_each_iterations_own(slug: str) -> None:
+    holds(slug, program(PUSH, PUSH_MAIN), (200,), (70,))
+
+
+@pytest.mark.parametrize("place", ["atomicAdd(count, 0)", "atomicAdd(count, depth)", "*count"])
+def test_other_places_may_be_several_iterations(place: str) -> None:
+    text = program(PUSH.replace("atomicAdd(count, 1)", place), PUSH_MAIN)
+    assert rewritten("active-rows-by-warp", text)[0].refused

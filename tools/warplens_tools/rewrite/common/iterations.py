@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from tree_sitter import Node
@@ -16,6 +17,7 @@ from warplens_tools.rewrite.common.apart import apart
 from warplens_tools.rewrite.common.counting import LOOPS, Counting, counting
 from warplens_tools.rewrite.common.kernel_reader import KernelReader, Store
 from warplens_tools.rewrite.common.lengths import Length, length_of
+from warplens_tools.rewrite.common.reading import field
 from warplens_tools.rewrite.common.reductions import Fold, folds, name_in
 
 _LEAVES = frozenset({"return_statement", "goto_statement", "co_return_statement", "lambda_expression"})
@@ -174,8 +176,8 @@ class LoopReader(KernelReader):
         )
 
     def moving(self, loop: Counting) -> set[str]:
-        """Names whose value changes with the loop's variable."""
-        found = {loop.variable}
+        """Names whose value changes with the loop's variable, and places in an output that an atomic counts up."""
+        found = {loop.variable} | set(self._counted(loop))
         grown = True
         while grown:
             grown = False
@@ -187,6 +189,18 @@ class LoopReader(KernelReader):
                     found.add(self.tree.code_of(name))
                     grown = True
         return found
+
+    def _counted(self, loop: Counting) -> Iterator[str]:
+        """Variables that the body declares with what an atomic sum was before: no two iterations have the same."""
+        for node in walk(loop.body):
+            name, value = _given(node) if node.type == "init_declarator" else (None, None)
+            function = value.child_by_field_name("function") if value is not None else None
+            if name is None or value is None or function is None:
+                continue
+            if self.tree.code_of(function).strip() == "atomicAdd":
+                given = field(value, "arguments").named_children
+                if re.fullmatch(r"[1-9]\d*[uUlL]*", self.tree.code_of(given[-1]).strip()):
+                    yield self.tree.code_of(name)
 
     def _may_meet(self, loop: Counting, target: Node) -> bool:
         """Whether data choose the element, or a division or a remainder that changes with the loop does."""
