@@ -254,6 +254,19 @@ __global__ void sums_by_key(const int* keys, const float* values, float* sums, i
         N + "  Device<int> k(n), c(4300, 7); Device<float> v(n, 3), s(4300, 5);\n"
         "  sums_by_key<<<(n + 63) / 64, 64>>>(k, v, s, c, n); s.show(); c.show();",
     ),
+    "long sums of words, and how many": (
+        """
+__global__ void totals(const int* shop, const int* amount, unsigned long long* sum, unsigned long long* count, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  unsigned int cents = (amount[i] & 31) * 134217728;
+  if (cents > 0) atomicAdd(&sum[shop[i] + 3], (unsigned long long)cents);
+  atomicAdd(&count[shop[i] + 3], 1ull);
+}
+""",
+        N + "  Device<int> p(n), a(n, 3); Device<unsigned long long> s(9, 5), c(9, 7);\n"
+        "  totals<<<(n + 63) / 64, 64>>>(p, a, s, c, n); s.show(); c.show();",
+    ),
     "of letters": (
         """
 __global__ void letters(const char* text, size_t length, int* count) {
@@ -277,6 +290,15 @@ def test_histograms_are_counted_in_shared_memory(name: str) -> None:
     )
     assert "__shared__" in after
     assert rewritten("private-histogram", after)[0].refused
+
+
+def test_words_that_are_added_to_a_long_sum_carry() -> None:
+    after = rewritten("private-histogram", program(*HISTOGRAMS["long sums of words, and how many"]))[1]
+    assert "cents) > ~cents) atomicAdd(&blockSumCarries[shop[i] + 3], 1u);" in after
+    signed = HISTOGRAMS["long sums of words, and how many"][0].replace("unsigned int cents", "int cents")
+    assert (
+        "blockSumCarries" not in rewritten("private-histogram", program(signed, HISTOGRAMS["of bytes"][1]))[1]
+    )
 
 
 def test_what_every_thread_has_alone_is_added_up_in_memory() -> None:

@@ -59,6 +59,7 @@ from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.cuda.syntax.types import integer_type, type_bytes
 from warplens_tools.cuda.values.arithmetic_types import TypeReader
 from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common import shared_words
 from warplens_tools.rewrite.common.bins import bins_of
 from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.launches import Launches
@@ -74,6 +75,7 @@ from warplens_tools.rewrite.common.reading import (
     substituted,
     unwrapped,
 )
+from warplens_tools.rewrite.common.shared_words import WORD_TYPE
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.strided import Strided, block_threads, thread_number
 from warplens_tools.rewrite.common.style import zero
@@ -115,6 +117,13 @@ class _Counts(msgspec.Struct, frozen=True):
     bases: tuple[Node, ...]
     #: Of which the block has only as many as `bins`: the atomics, each with its index.
     partly: tuple[tuple[Node, Node], ...] = ()
+    #: Of sums of 64 bits to which only words are added: each atomic, its index, and the word.
+    words: tuple[tuple[Node, Node, str], ...] = ()
+
+    @property
+    def held(self) -> str:
+        """The type of a sum in shared memory."""
+        return WORD_TYPE if self.words else self.type
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
@@ -131,26 +140,36 @@ def _apply(view: View, target: Target) -> RewriteResult:
     style, thread = strided.style, thread_number(view, launches)
     names = [style.local(f"block{c.array[:1].upper()}{c.array[1:]}") for c in every]
     b = style.local("b")
-    dynamic = [(c, name) for c, name in zip(every, names, strict=True) if c.value is None]
+    pairs = list(zip(every, names, strict=True))
+    carries = {n: style.local(f"{n}Carries") for c, n in pairs if c.words}
+    held = [(c, part) for c, n in pairs for part in (n, carries.get(n)) if part]
+    dynamic = [(c, name) for c, name in held if c.value is None]
     # behind what is wider every count is aligned
-    dynamic.sort(key=lambda pair: -(type_bytes(pair[0].type) or 0))
+    dynamic.sort(key=lambda pair: -(type_bytes(pair[0].held) or 0))
     before, after = list(_shared(dynamic)), ["__syncthreads();"]
-    for counts, name in zip(every, names, strict=True):
-        stride = f"for (int {b} = {thread}; {b} < {counts.bins}; {b} += {block_threads(thread)})"
+    strides = {
+        c.array: f"for (int {b} = {thread}; {b} < {c.bins}; {b} += {block_threads(thread)})" for c in every
+    }
+    for counts, name in held:
         if counts.value is not None:
-            before.append(f"__shared__ {counts.type} {name}[{counts.bins}];")
-        before.append(f"{stride} {name}[{b}] = {zero(counts.type)};")
+            before.append(f"__shared__ {counts.held} {name}[{counts.bins}];")
+        before.append(f"{strides[counts.array]} {name}[{b}] = {zero(counts.held)};")
+    for counts, name in pairs:
         whole = view.written(counts.base)
         element = f"&{whole}[{b}]" if counts.base.type == "identifier" else f"{whole} + {b}"
-        test = f"{name}[{b}] != {zero(counts.type)}"
-        after.append(f"{stride} {{\n  if ({test}) atomicAdd({element}, {name}[{b}]);\n}}")
+        test, value = f"{name}[{b}] != {zero(counts.held)}", f"{name}[{b}]"
+        if name in carries:
+            test += f" || {carries[name]}[{b}] != 0u"
+            value = shared_words.whole(f"{name}[{b}]", f"{carries[name]}[{b}]")
+        after.append(f"{strides[counts.array]} {{\n  if ({test}) atomicAdd({element}, {value});\n}}")
     before.append("__syncthreads();")
     items = _items(view, strided)
     if strided.axis is not None and items > 1:
         strided.relaunch(style.constant("kItemsPerThread", str(items)))
-    replaced = [(n, name) for c, name in zip(every, names, strict=True) for n in c.bases if not c.partly]
-    for counts, name in zip(every, names, strict=True):
-        replaced += [(atomic, _partly(view, counts, atomic, index, name)) for atomic, index in counts.partly]
+    replaced = list[tuple[Node, str]]()
+    word = style.local("added")
+    for counts, name in pairs:
+        replaced += _replaced(view, counts, name, carries.get(name, ""), word)
     edit = strided.kernel("\n".join(before), replaced, "\n".join(after))
     arrays = ", ".join(c.array for c in every)
     caveat = next(filter(None, map(_caveat, every)), "")
@@ -181,23 +200,33 @@ def _groups(every: Sequence[_Counts]) -> int:
     return found
 
 
-def _partly(view: View, counts: _Counts, atomic: Node, index: Node, name: str) -> str:
-    """An atomic in the block for the indices that it has, in memory for all others."""
-    place = view.written(index)
-    base = next(b for b in counts.bases if atomic.start_byte <= b.start_byte < atomic.end_byte)
-    bare = place if WORD.fullmatch(place) else f"({place})"
-    inside = substituted(view, atomic, [(base, name)])
-    return f"if ((unsigned){bare} < {counts.bins}) {{ {inside} }} else {{ {view.written(atomic)} }}"
+def _replaced(view: View, counts: _Counts, name: str, carries: str, word: str) -> Iterator[tuple[Node, str]]:
+    """What stands for the atomics of one array, or for their bases."""
+    if not counts.partly and not counts.words:
+        yield from ((base, name) for base in counts.bases)
+        return
+    words = {atomic.id: (index, text) for atomic, index, text in counts.words}
+    for atomic, index in counts.partly or [(atomic, index) for atomic, index, _ in counts.words]:
+        place = view.written(index)
+        base = next(b for b in counts.bases if atomic.start_byte <= b.start_byte < atomic.end_byte)
+        inside = substituted(view, atomic, [(base, name)])
+        if atomic.id in words:
+            added = shared_words.added(f"{name}[{place}]", f"{carries}[{place}]", words[atomic.id][1], word)
+            inside = added if counts.partly else f"{{ {added} }}"
+        if counts.partly:
+            bare = place if WORD.fullmatch(place) else f"({place})"
+            inside = f"if ((unsigned){bare} < {counts.bins}) {{ {inside} }} else {{ {view.written(atomic)} }}"
+        yield atomic, inside
 
 
 def _shared(dynamic: Sequence[tuple[_Counts, str]]) -> Iterator[str]:
     """The declarations of histograms whose size the launch gives, one behind the other."""
     for at, (counts, name) in enumerate(dynamic):
         if at == 0:
-            yield f"extern __shared__ {counts.type} {name}[];"
+            yield f"extern __shared__ {counts.held} {name}[];"
             continue
         before, last = dynamic[at - 1]
-        yield f"{counts.type}* {name} = reinterpret_cast<{counts.type}*>({last} + {before.bins});"
+        yield f"{counts.held}* {name} = reinterpret_cast<{counts.held}*>({last} + {before.bins});"
 
 
 def _caveat(counts: _Counts) -> str:
@@ -208,7 +237,7 @@ def _caveat(counts: _Counts) -> str:
 def _shared_sizes(view: View, launches: Launches, every: Sequence[_Counts]) -> Iterator[TextEdit]:
     """`<<<grid, block>>>` becomes `<<<grid, block, bins * sizeof(int)>>>`."""
     for launch in launches.read():
-        sizes = [f"{host_text(view, launches, launch, c.bins)} * sizeof({c.type})" for c in every]
+        sizes = [f"{host_text(view, launches, launch, c.bins)} * sizeof({c.held})" for c in every]
         size = " + ".join(sizes)
         if launch.site.shared and launch.site.shared != "0":
             raise Refused("the launch gives dynamic shared memory already")
@@ -253,12 +282,36 @@ def _one(view: View, found: list[tuple[Node, Node, str, str]]) -> _Counts:
         partly = tuple(_by_key(view, base, index) for base, index, _, _ in found)
         if view.names(base) != {array}:
             raise
-        return _Counts(array, written, "", 0, base, tuple(b for b, *_ in found), partly)
+        words = tuple(_words(view, found)) if written in shared_words.WIDE else ()
+        return _Counts(array, written, "", 0, base, tuple(b for b, *_ in found), partly, words)
     if value is not None and value * 8 > _STATIC_BYTES:
         raise Refused("the histogram does not fit into shared memory")
     if view.names(base) != {array}:
         raise Refused("which histogram it is rests on more than its name")
-    return _Counts(array, written, bins, value, base, tuple(b for b, *_ in found))
+    words = tuple(_words(view, found)) if written in shared_words.WIDE else ()
+    return _Counts(array, written, bins, value, base, tuple(b for b, *_ in found), (), words)
+
+
+def _words(view: View, found: list[tuple[Node, Node, str, str]]) -> list[tuple[Node, Node, str]]:
+    """The atomics, each with its index and the word that it adds; none where one of them may add more."""
+    words = list[tuple[Node, Node, str]]()
+    for base, index, _, _ in found:
+        atomic = _statement_of(base)
+        call = atomic.named_children[0] if atomic is not None else None
+        word = (
+            shared_words.word_of(view, field(call, "arguments").named_children[1]) if call is not None else ""
+        )
+        if atomic is None or not word or not view.is_plain_enough(atomic):
+            return []
+        words.append((atomic, index, word))
+    return words
+
+
+def _statement_of(node: Node) -> Node | None:
+    outer = node.parent
+    while outer is not None and outer.type != "expression_statement":
+        outer = outer.parent
+    return outer
 
 
 def _by_key(view: View, base: Node, index: Node) -> tuple[Node, Node]:
@@ -267,9 +320,7 @@ def _by_key(view: View, base: Node, index: Node) -> tuple[Node, Node]:
     Raises:
         Refused: it is something else, as the thread's own number, of which every one would have a group.
     """
-    statement = base.parent
-    while statement is not None and statement.type != "expression_statement":
-        statement = statement.parent
+    statement = _statement_of(base)
     kind = TypeReader(view.forms, view.pointers).type(index)
     integer = integer_type(kind) if kind else None
     if (
