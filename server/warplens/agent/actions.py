@@ -142,12 +142,11 @@ class KernelSpace:
 
     def _file(self, text: SourceText) -> File:
         key = text_hash(text)
-        file = self._files.get(key)
-        if file is None:
-            file = File(text, parse(text, self.path))
-            while len(self._files) >= _KEPT:
-                self._files.pop(next(iter(self._files)))
-            self._files[key] = file
+        # those that were asked for last stay: the user's own is asked for throughout, with all that was read of it
+        file = self._files.pop(key, None) or File(text, parse(text, self.path))
+        while len(self._files) >= _KEPT:
+            self._files.pop(next(iter(self._files)))
+        self._files[key] = file
         return file
 
 

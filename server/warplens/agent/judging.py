@@ -34,8 +34,11 @@ class StreamingJudge(Protocol):
         on_verdict: Callable[[Verdict], None],
         *,
         task: Task = ...,
+        meanwhile: Callable[[], bool] = ...,
     ) -> None:
-        """Judge candidates, and what `more` gives until it gives nothing; it is told whether a card stands idle."""
+        """Judge candidates, and what `more` gives until it gives nothing; it is told whether a card stands idle.
+        `meanwhile` does a little of what is to be done while nothing is heard, and says whether it had anything to do.
+        """
 
 
 #: A look in full takes the time of many brief ones, so what is hardly better than the best gets none: so much more,
@@ -65,9 +68,14 @@ def held_to_best(
     return [msgspec.structs.replace(candidate, bar=max(1.0, bar)) for candidate in candidates]
 
 
+#: Candidates a second that nobody has yet seen a search on one card judge for long: no program of the sealed suites was
+#: searched at more than 1.7 (`docs/benchmarks/suite_sealed_fourth.json`).
+FAST = 2.0
+
+
 def scarce(told: int, began: float, left: float, candidates: int) -> bool:
-    """Whether the seconds that are left will be over before so many candidates are judged, at the pace since `began`:
-    waiting for a verdict then saves nothing. Not before the first verdict.
+    """Whether the seconds that are left will be over before so many candidates are judged, at the pace since `began`,
+    or at a fast one before the first verdict: waiting for a verdict then saves nothing.
     """
     taken = time.monotonic() - began
-    return told > 0 and taken > 0 and left * told / taken < candidates
+    return left * (told / taken if told and taken > 0 else FAST) < candidates

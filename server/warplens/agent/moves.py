@@ -88,6 +88,8 @@ class Idea(msgspec.Struct, frozen=True):
     text_hash: str = ""
     #: Making it takes milliseconds and no money, and gives the same each time.
     free: bool = False
+    #: Works out beforehand what `make` will need; False where that is done. Nothing that is asked changes by it.
+    ahead: Callable[[], bool] | None = None
 
     @property
     def made(self) -> bool:

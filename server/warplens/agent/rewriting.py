@@ -32,6 +32,8 @@ class _OfText(msgspec.Struct):
 
     #: The steps of those that were applied to it, with their texts' hashes.
     applied: dict[str, tuple[_Step, ...]] = {}
+    #: The same of those that were only worked out: they count as applied once they are chosen.
+    prepared: dict[str, tuple[_Step, ...]] = {}
     #: How likely they are to be worth it on the kernel there, 0 to 1.
     likely: dict[str, float] = {}
 
@@ -58,7 +60,8 @@ class RewriteSource:
                 found += (made_idea(_expecting(p, expected), h) for p, h in applied[rewrite.slug])
             else:
                 move = move_of(rewrite.slug, rule, rewrite.title, expected)
-                found.append(Idea(move, _Applying(self, rewrite, version.text), free=True))
+                applying = _Applying(self, rewrite, version.text)
+                found.append(Idea(move, applying, free=True, ahead=applying.prepare))
         return found
 
     def told(self, version: Node) -> None:
@@ -102,9 +105,28 @@ class RewriteSource:
 
     def apply(self, rewrite: Rewrite, text: SourceText) -> tuple[_Step, ...]:
         """The steps of one rewrite on a text, from now on among its ideas."""
-        made = tuple(with_hashes(text, self.steps(text, rewrite.slug)))
-        self._of(text).applied[rewrite.slug] = made
+        known = self._of(text)
+        made = known.prepared.pop(rewrite.slug, None)
+        if made is None:
+            made = self._worked_out(rewrite, text)
+        else:
+            expected = self._expected(rewrite, Rule.of_rewrite(rewrite), text, known)
+            made = tuple((_expecting(p, expected), h) for p, h in made) if expected is not None else ()
+        known.applied[rewrite.slug] = made
         return made
+
+    def prepare(self, rewrite: Rewrite, text: SourceText) -> bool:
+        """Work out the steps of one rewrite on a text, which is all that takes time of applying it; False where they
+        are there.
+        """
+        known = self._of(text)
+        if rewrite.slug in known.prepared or rewrite.slug in known.applied:
+            return False
+        known.prepared[rewrite.slug] = self._worked_out(rewrite, text)
+        return True
+
+    def _worked_out(self, rewrite: Rewrite, text: SourceText) -> tuple[_Step, ...]:
+        return tuple(with_hashes(text, self.steps(text, rewrite.slug)))
 
     def _of(self, text: SourceText) -> _OfText:
         while len(self._kept) > KEPT:
@@ -122,6 +144,9 @@ class _Applying:
         task.check()
         made = self._source.apply(self._rewrite, self._text)
         return made[0][0] if made else None
+
+    def prepare(self) -> bool:
+        return self._source.prepare(self._rewrite, self._text)
 
 
 def move_of(change: str, rule: Rule, title: str, expected: Expectation, caveat: str = "") -> Move:

@@ -280,7 +280,8 @@ class _Loop:
                 return self._held(searcher, [ask.candidate for ask in asks])
 
             begun = self._held(searcher, [node.ask.candidate for node in searcher.versions.waiting()])
-            judge.stream(begun, more, self._telling(searcher, journal), task=limit.part())
+            told = self._telling(searcher, journal)
+            judge.stream(begun, more, told, task=limit.part(), meanwhile=searcher.prepare)
         return self._end(searcher, most)
 
     def _end(self, searcher: Searcher, most: int) -> Stopped:

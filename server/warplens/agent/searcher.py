@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterator
 from typing import Protocol
 
 from warplens.agent.memory import Memory, summed
@@ -19,6 +20,11 @@ from warplens.agent.versions import Ask, Node, Space, Versions, state_of
 from warplens.measure.verdict import Verdict
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText
+
+
+#: Versions whose next steps are worked out before those of the ones that wait for a verdict: a search grows the few
+#: best.
+_LIKELY = 4
 
 
 class Searcher(Protocol):
@@ -43,6 +49,9 @@ class Searcher(Protocol):
     def restore(self, ask: Ask) -> None:
         """Enter a candidate that an earlier process handed out."""
 
+    def prepare(self) -> bool:
+        """Do some milliseconds' work of asks to come; False where there is none. Nothing that is asked changes."""
+
 
 class Policy:
     """The shared half of a searcher; a policy says which step comes next (`next`)."""
@@ -64,6 +73,9 @@ class Policy:
         self.headroom = headroom
         self.exhausted = self.holds = False
         self.memory = Memory(self.settings) if self.settings.memory else None
+        self._preparing: Iterator[None] | None = None
+        #: Versions all of whose steps were worked out beforehand.
+        self._prepared: set[str] = set()
         self.begin()
 
     def begin(self) -> None:
@@ -83,6 +95,7 @@ class Policy:
                 self.exhausted = not self.versions.waiting()
                 break
             self.asked(node)
+            self._preparing = None
             asks.append(node.ask)
             self.holds = self.waits(asks)
             if self.holds:
@@ -100,6 +113,7 @@ class Policy:
         if node is None:
             return
         self.holds = False
+        self._preparing = None
         if self.memory is not None:
             self.memory.told(node)
         self.learned(node)
@@ -107,6 +121,34 @@ class Policy:
     def restore(self, ask: Ask) -> None:
         """Enter a candidate that an earlier process handed out; its `tell` follows, if it got that far."""
         self.asked(self.versions.add(ask))
+
+    def prepare(self) -> bool:
+        """Work out one of the steps that may come next; False where all are, until something is asked or told."""
+        if self._preparing is None:
+            self._preparing = self._upcoming()
+        return next(self._preparing, self) is None
+
+    def _upcoming(self) -> Iterator[None]:
+        """Works out a step each time that it is gone on with: of the best versions first, then of those that wait for a
+        verdict, the most promising first.
+        """
+        works = sorted((n for n in self.versions.by_id.values() if n.works), key=lambda n: -(n.speedup or 0.0))
+        waiting = sorted(self.versions.waiting(), key=self.promised, reverse=True)
+        for node in (*works[:_LIKELY], *waiting, *works[_LIKELY:]):
+            name = node.ask.candidate.id
+            if name in self._prepared or node.depth >= self.settings.max_depth:
+                continue
+            for idea in self.promising(node):
+                if idea.ahead is not None and idea.ahead():
+                    yield
+            self._prepared.add(name)
+
+    def promised(self, node: Node) -> float:
+        """Expected log2 of a version's speedup."""
+        if node.parent is None:
+            return 0.0
+        gain = math.log2(node.parent.speedup) if node.parent.speedup is not None else 0.0
+        return max(gain, 0.0) + max(self.expectation(node.parent, node.ask.move), 0.0)
 
     def asked(self, node: Node) -> None:
         """A version was handed out, now or in an earlier process."""

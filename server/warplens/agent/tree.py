@@ -33,15 +33,8 @@ class SearchTree(Policy):
         """Whether the last candidate promises so much less than the best that its place is better kept for a step on
         that one.
         """
-        promised = [self._promise(self.versions.by_id[ask.candidate.id]) for ask in asks]
+        promised = [self.promised(self.versions.by_id[ask.candidate.id]) for ask in asks]
         return promised[-1] < self.settings.batch_share * max(promised)
-
-    def _promise(self, node: Node) -> float:
-        """Expected log2 of a version's speedup."""
-        if node.parent is None:
-            return 0.0
-        gain = math.log2(node.parent.speedup) if node.parent.speedup is not None else 0.0
-        return max(gain, 0.0) + max(self.expectation(node.parent, node.ask.move), 0.0)
 
     def learned(self, node: Node) -> None:
         """A visit with its reward, here and above."""

@@ -150,7 +150,12 @@ def test_seconds_are_scarcer_than_candidates_by_the_pace_so_far() -> None:
     ten_ago = time.monotonic() - 10.0
     # two a second: twenty in the ten seconds that are left
     assert scarce(20, ten_ago, 10.0, 30) and not scarce(20, ten_ago, 10.0, 10)
-    assert not scarce(0, ten_ago, 10.0, 30) and not scarce(20, ten_ago, math.inf, 10**6)
+    assert not scarce(20, ten_ago, math.inf, 10**6)
+
+
+def test_before_the_first_verdict_seconds_are_scarce_where_no_pace_would_do() -> None:
+    now = time.monotonic()
+    assert scarce(0, now, 60.0, 200) and not scarce(0, now, 300.0, 60) and not scarce(0, now, math.inf, 10**6)
 
 
 def test_the_bound_grows_with_the_program() -> None:

@@ -8,8 +8,10 @@ the rule itself, of a large number. A loop of the kernel that goes up to the num
 
 from __future__ import annotations
 
+import functools
+import operator as operators
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.tunable.covered import Walked
@@ -21,6 +23,22 @@ _LARGE = (1 << 32) * 3**3 * 5**3 * 7 * 11 * 13
 #: Beside all numbers up to that, the neighbours of so many multiples of a share are asked.
 _UP_TO, _MULTIPLES = 2049, 4
 _GIVEN = re.compile(r"p(\d+)(?:,\d+)*")
+_Operation = Callable[[int, int], int]
+_ALWAYS: Mapping[str, _Operation] = {
+    "+": operators.add,
+    "-": operators.sub,
+    "*": operators.mul,
+    "min": min,
+    "max": max,
+}
+#: Of numbers that are not negative, by such as are not 0 either.
+_QUOTIENTS: Mapping[str, _Operation] = {
+    "/": operators.floordiv,
+    "%": operators.mod,
+    "up": lambda left, right: -(-left // right),
+}
+#: Gives a rule's value where one parameter has a value, and all others are 1; None where it is not known.
+_Evaluator = Callable[[int], int | None]
 
 
 def why_rest_left(before: File, after: File) -> str:
@@ -75,45 +93,63 @@ def _share(axis: str, number: int) -> int:
     return round(_LARGE / blocks) if blocks else 0
 
 
+# rules of candidates differ in few numbers, and the original's is asked for with each of them
+@functools.lru_cache(maxsize=256)
 def _does_all(axis: str, number: int) -> bool:
-    share = _share(axis, number)
+    share, value = _share(axis, number), _evaluator(axis, number)
     near = [share * many + more for many in range(1, _MULTIPLES + 1) for more in (-1, 0, 1)]
-    found = ((given, _value(axis, number, given)) for given in (*range(1, _UP_TO), *near) if given > 0)
+    found = ((given, value(given)) for given in (*range(1, _UP_TO), *near) if given > 0)
     return all(blocks is not None and blocks * share >= given for given, blocks in found)
 
 
 def _value(axis: str, number: int, given: int) -> int | None:
     """A rule's value where one parameter is `given` and all others are 1; None where it is not known."""
-    held: list[int] = []
+    return _evaluator(axis, number)(given)
+
+
+@functools.lru_cache(maxsize=256)
+def _evaluator(axis: str, number: int) -> _Evaluator:
+    """The rule read once, for all the numbers that one parameter may be."""
+    held: list[_Evaluator] = []
     for word in axis.split():
         if word.isdigit():
-            held.append(int(word))
+            held.append(_constant(int(word)))
         elif (found := _GIVEN.fullmatch(word)) is not None:
-            held.append(given if int(found[1]) == number else 1)
+            held.append(_itself if int(found[1]) == number else _constant(1))
         elif word == "?" or len(held) < 2:
-            return None
+            return _unknown
         else:
             right, left = held.pop(), held.pop()
-            made = _applied(word, left, right)
-            if made is None:
-                return None
-            held.append(made)
-    return held[0] if len(held) == 1 else None
+            held.append(_joined(word, left, right))
+    return held[0] if len(held) == 1 else _unknown
+
+
+def _itself(given: int) -> int | None:
+    return given
+
+
+def _unknown(given: int) -> int | None:
+    del given
+    return None
+
+
+def _constant(value: int) -> _Evaluator:
+    return lambda given: value
+
+
+def _joined(operator: str, left: _Evaluator, right: _Evaluator) -> _Evaluator:
+    def value(given: int) -> int | None:
+        one, other = left(given), right(given)
+        return None if one is None or other is None else _applied(operator, one, other)
+
+    return value
 
 
 def _applied(operator: str, left: int, right: int) -> int | None:
-    match operator:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-        case "min" | "max":
-            return min(left, right) if operator == "min" else max(left, right)
-        case "/" | "%" | "up" if right > 0 and left >= 0:
-            return {"/": left // right, "%": left % right, "up": -(-left // right)}[operator]
-        case "<<" | ">>" if 0 <= right < 64:
-            return left << right if operator == "<<" else left >> right
-        case _:
-            return None
+    if operator in _ALWAYS:
+        return _ALWAYS[operator](left, right)
+    if operator in _QUOTIENTS:
+        return _QUOTIENTS[operator](left, right) if right > 0 and left >= 0 else None
+    if operator in ("<<", ">>") and 0 <= right < 64:
+        return left << right if operator == "<<" else left >> right
+    return None

@@ -158,12 +158,13 @@ class Pool:
         on_verdict: Callable[[Verdict], None],
         *,
         task: Task = UNATTENDED,
+        meanwhile: Callable[[], bool] = lambda: False,
     ) -> None:
         """Judge candidates and what `more` gives whenever too few wait for the lanes, until it gives nothing and all
         is judged, or what is left of the task's time would not do for another. Once it gives nothing it is asked again
-        when a verdict comes, or where a card has nothing to do. `more` and `on_verdict` are called in this thread.
-        Raises as `judge`."""
-        _Stream(self._lanes, self._warming, self._by, candidates, more, on_verdict, task).run()
+        when a verdict comes, or where a card has nothing to do. `meanwhile` is called while nothing is heard, again at
+        once where it says that it did something. All three are called in this thread. Raises as `judge`."""
+        _Stream(self._lanes, self._warming, self._by, candidates, more, on_verdict, task, meanwhile).run()
 
     def confirm(self, candidate: Candidate, *, task: Task = UNATTENDED) -> Confirmation:
         """Measure a winner again, on the card that judged it while that is there.
@@ -217,6 +218,7 @@ class _Stream:
         more: More,
         on_verdict: Callable[[Verdict], None],
         task: Task,
+        meanwhile: Callable[[], bool],
     ) -> None:
         self._lanes, self._warming, self._by = lanes, warming, by
         self._waiting = deque(candidates)
@@ -224,6 +226,7 @@ class _Stream:
         self._suspects: deque[Candidate] = deque()
         self._suspected: set[str] = set()
         self._more, self._on_verdict, self._task = more, on_verdict, task
+        self._meanwhile = meanwhile
         self._events: queue.SimpleQueue[tuple[int, Verdict] | _Free] = queue.SimpleQueue()
         self._told: set[str] = set()
         #: What each busy lane was given: how many candidates, and how many of them are not told.
@@ -326,13 +329,7 @@ class _Stream:
 
     def _next(self) -> WarplensError | None:
         """Take one event; an error of the workload itself ends all."""
-        while True:
-            try:
-                event = self._events.get(timeout=_POLL)
-                break
-            except queue.Empty:
-                if self._task.token.cancelled:
-                    self._stop.cancel()
+        event = self._heard()
         if not isinstance(event, _Free):
             lane, verdict = event
             self._tell(lane, verdict, self._busy[lane])
@@ -345,6 +342,16 @@ class _Stream:
             return None
         self._waiting.extendleft(reversed(event.open))
         return event.error
+
+    def _heard(self) -> tuple[int, Verdict] | _Free:
+        """The next event; until it comes, what else there is to do is done."""
+        busy = True
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return self._events.get(timeout=0.0 if busy else _POLL)
+            if self._task.token.cancelled:
+                self._stop.cancel()
+            busy = not self._stop.cancelled and self._meanwhile()
 
     def _tell(self, lane: int, verdict: Verdict, given: _Given) -> None:
         if verdict.candidate in self._told:
