@@ -244,7 +244,7 @@ class Builder:
         jobs = self._settings.build_jobs or os.cpu_count() or 1
         with ThreadPoolExecutor(jobs) as pool:
             futures = [
-                pool.submit(self._build, candidate, baseline, target, program, task, len(candidates) < jobs)
+                pool.submit(self._build, candidate, baseline, target, program, task, len(candidates) <= jobs)
                 for candidate in candidates
             ]
             for future in as_completed(futures):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 from bisect import bisect_left
@@ -22,6 +23,7 @@ from warplens.measure.build.kinds import declarators, kind_of, names_of
 from warplens.measure.build.local_names import only_local
 from warplens.measure.build.passed_sizes import passed_sizes
 from warplens.measure.build.sizes import Passed, Span, sizes_in, why_no_size
+from warplens_tools.errors import WarplensError
 
 _SYSTEM = ("/usr/", "/opt/", "/nix/store/", "/gnu/store/")
 _DIGITS = re.compile(r"\d+")
@@ -104,6 +106,11 @@ class HostGate:
         meant = self._meant(known, given)
         before, after = _hosts(known, meant), _hosts(given, meant)
         return self._hosts_differ(before, after) or self._meaning_differs(tainted, meant, after)
+
+    def count_lines(self) -> None:
+        """Tell line numbers from other numbers now, rather than when the first candidate needs it."""
+        with contextlib.suppress(WarplensError):
+            _ = self._numbered
 
     def put_back(self, candidate: HostSide) -> tuple[Replacement, ...]:
         """What makes an allowed candidate's host side say the baseline's sizes, lines, constants and shadows."""

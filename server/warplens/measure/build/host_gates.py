@@ -21,7 +21,8 @@ class HostGates:
 
     def __init__(self, split: HostSplit, text: str, folder: Path, fence: Fence) -> None:
         self._split, self._text, self._folder, self._fence = split, text, folder, fence
-        self._openers, self._opening = ThreadPoolExecutor(1), threading.Lock()
+        # one opens gates, the other tells lines of one that is open
+        self._openers, self._opening = ThreadPoolExecutor(2), threading.Lock()
         self._gates: dict[Added, Future[HostGate]] = {}
         #: The host objects of the gates' baselines, by the gate's number.
         self._objects: dict[int, HostObject] = {}
@@ -86,4 +87,6 @@ class HostGates:
             return self._split.gate(text, folder, self._fence.around(folder), task)
         gate = self._split.gate(self._text, folder, die_with_parent, task)
         self._fence.also(self._split.dependencies(folder))
+        # nearly every edit moves lines
+        self._openers.submit(gate.count_lines)
         return gate
