@@ -24,9 +24,10 @@ from typing import Any
 
 import ray
 
+from warplens.measure.pool.local import local_pool
 from warplens.measure.pool.messages import Setup
 from warplens.measure.pool.on_ray import ray_pool
-from warplens.measure.pool.pool import Pool, local_pool
+from warplens.measure.pool.pool import Pool
 from warplens.measure.verdict import Candidate
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ import pytest
 
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import Allowed
+from warplens.measure.pool.local import local_pool
 from warplens.measure.pool.messages import judge_setup
-from warplens.measure.pool.pool import local_pool
 from warplens.measure.verdict import Candidate
 from warplens.read_settings import load
 from warplens.service.workloads import workload_of

@@ -2,7 +2,8 @@
 """How many candidates a search would judge in its seconds, with no GPU: its own steps, order and waits are real, its
 lanes rest for as long as builds and visits take.
 
-    python -m tests.suite.paced [NAME ...] [--seconds 40] [--budget 200] [--lanes 2] [--json FILE]
+    python -m tests.suite.paced [NAME ...] [--seconds 40] [--budget 200] [--lanes 3] [--chunk 5]
+        [--json FILE]
 
 Verdicts are made up of the text's hash, so they say nothing of the programs. `build` is what the compiler takes, `own`
 what a lane's process does itself for each of its candidates, one after the other; of a visit, `start` passes without
@@ -36,10 +37,12 @@ from warplens.agent.search_loop import optimize
 from warplens.agent.search_settings import Budget
 from warplens.measure.confirm import Confirmation
 from warplens.measure.costs import BUILD, COMPARE, SNAPSHOT, START, TIME
+from warplens.measure.pool.local import MOST_LANES
 from warplens.measure.pool.pool import Lane, Pool
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.service.optimize import causes_of, inputs_of
+from warplens.service.pooled import SEARCH_CHUNK
 from warplens.service.service import Service
 from warplens.store.database import open_store
 from warplens_tools.arch.load import load_architecture
@@ -169,7 +172,8 @@ def paced(program: Program, service: Service, given: argparse.Namespace, takes: 
         workload="",
         budget=Budget(given.budget, given.seconds),
     )
-    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder)) as store, Pool(lanes) as pool:
+    pool = Pool(lanes, chunk=given.chunk)
+    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder)) as store:
         result = optimize(problem, pool, store, task=Task(heard, UNATTENDED.token))
     seconds = time.monotonic() - began
     busy = sum(lane.busy for lane in lanes if isinstance(lane, RestingLane))
@@ -192,7 +196,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--budget", type=int, default=200)
-    parser.add_argument("--lanes", type=int, default=2)
+    parser.add_argument("--lanes", type=int, default=MOST_LANES)
+    parser.add_argument("--chunk", type=int, default=SEARCH_CHUNK)
     for name in Takes.__struct_fields__:
         parser.add_argument(f"--{name.replace('_', '-')}", type=float, default=getattr(Takes(), name))
     parser.add_argument("--json", type=Path)
@@ -206,7 +211,9 @@ def main() -> None:
         sys.stdout.write(f"{row}\n")
         sys.stdout.flush()
         if given.json:
-            given.json.write_text(json.dumps({"takes": msgspec.to_builtins(takes), "rows": rows}, indent=1) + "\n")
+            given.json.write_text(
+                json.dumps({"takes": msgspec.to_builtins(takes), "rows": rows}, indent=1) + "\n"
+            )
 
 
 if __name__ == "__main__":

@@ -21,10 +21,9 @@ from warplens.measure.verdict import Verdict
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText
 
-
 #: Versions whose next steps are worked out before those of the ones that wait for a verdict: a search grows the few
 #: best.
-_LIKELY = 4
+_LIKELY = 8
 
 
 class Searcher(Protocol):
@@ -132,7 +131,9 @@ class Policy:
         """Works out a step each time that it is gone on with: of the best versions first, then of those that wait for a
         verdict, the most promising first.
         """
-        works = sorted((n for n in self.versions.by_id.values() if n.works), key=lambda n: -(n.speedup or 0.0))
+        works = sorted(
+            (n for n in self.versions.by_id.values() if n.works), key=lambda n: -(n.speedup or 0.0)
+        )
         waiting = sorted(self.versions.waiting(), key=self.promised, reverse=True)
         for node in (*works[:_LIKELY], *waiting, *works[_LIKELY:]):
             name = node.ask.candidate.id

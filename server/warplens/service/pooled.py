@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager
 
 from warplens.agent.judging import JudgeSession
 from warplens.measure.judge_settings import Allowed
-from warplens.measure.pool.local import LANES, MOST_LANES
+from warplens.measure.pool.local import LANES, MOST_LANES, local_pool
 from warplens.measure.pool.messages import judge_setup
 from warplens.measure.pool.on_ray import ray_pool
-from warplens.measure.pool.pool import local_pool
+from warplens.measure.pool.pool import CHUNK
 from warplens.service.optimize import OpenJudge, open_judge
 from warplens_tools.arch.load import present_gpus
 from warplens_tools.errors import InputError
@@ -20,6 +20,9 @@ from warplens_tools.run.workload import Workload
 #: Cores from which a search on one card has lanes unasked: two batches of eight compile at once, beside a visit.
 #: On 16 they judged 1.65 times as many candidates a minute (`docs/benchmarks/pool_one_card.json`).
 LANES_FROM_CORES = 8
+#: Candidates at a time of each lane of such a search, where it has `MOST_LANES`: as many in hand before anything is
+#: learned of them as two lanes with eight have, and a lane tells of fewer sooner (`tests.suite.paced`).
+SEARCH_CHUNK = 5
 #: Candidates from which it has them: two lanes have two batches in hand, which of a small budget would all be asked for
 #: before anything is learned.
 LANES_FROM_CANDIDATES = 24
@@ -30,15 +33,16 @@ _MOST_FROM_CORES = 12
 
 def search_opener(cards: int | None, cluster: str = "", candidates: int | None = None) -> OpenJudge:
     """As `opener`, for a search of so many candidates (None for as many as the settings say): where neither is asked
-    for, two lanes of one card if there are cores and candidates enough for them."""
+    for, lanes of one card if there are cores and candidates enough for them."""
     enough = candidates is None or candidates >= LANES_FROM_CANDIDATES
     lanes = enough and cards is None and not cluster and (os.cpu_count() or 1) >= LANES_FROM_CORES
-    return opener(1, most=LANES) if lanes else opener(cards, cluster)
+    return opener(1, chunk=SEARCH_CHUNK) if lanes else opener(cards, cluster)
 
 
-def opener(cards: int | None, cluster: str = "", *, most: int = MOST_LANES) -> OpenJudge:
+def opener(cards: int | None, cluster: str = "", *, chunk: int = CHUNK) -> OpenJudge:
     """What opens the judge: one in this process where neither is asked for, a pool of `cards` (0 for all of a kind),
-    with `most` lanes each where there are cores enough, or the cluster at an address.
+    with `MOST_LANES` lanes each where there are cores enough, of `chunk` candidates at a time at most, or the cluster
+    at an address.
 
     Raises:
         InputError: both are asked for, or there are not so many cards.
@@ -58,10 +62,11 @@ def opener(cards: int | None, cluster: str = "", *, most: int = MOST_LANES) -> O
             # which says what is missing
             return open_judge(workload, kernel, arch, allowed)
         cores = (os.cpu_count() or 1) // len(chosen)
-        lanes = most if cores >= _MOST_FROM_CORES else min(most, LANES)
+        many = cores >= _MOST_FROM_CORES
         # while one lane has the card, two build
         jobs = max(1, cores // 2)
-        return local_pool(judge_setup(workload, kernel, arch, allowed, build_jobs=jobs), chosen, lanes)
+        setup = judge_setup(workload, kernel, arch, allowed, build_jobs=jobs)
+        return local_pool(setup, chosen, MOST_LANES if many else LANES, chunk=chunk if many else CHUNK)
 
     return opened
 

@@ -27,10 +27,10 @@ from warplens.agent.versions import Ask
 from warplens.measure.costs import TIME
 from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.judge_settings import Allowed
-from warplens.measure.pool.local import LocalLane
+from warplens.measure.pool.local import LocalLane, local_pool
 from warplens.measure.pool.messages import Answer, Done, Failed, Judging, Said, Setup, Told
 from warplens.measure.pool.on_ray import ray_pool
-from warplens.measure.pool.pool import Pool, local_pool
+from warplens.measure.pool.pool import Pool
 from warplens.measure.pool.worker import _Out, _Work
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.service import pooled
@@ -454,19 +454,19 @@ def test_a_search_has_lanes_where_cores_and_candidates_are_enough(monkeypatch: p
 def test_cards_that_are_asked_for_have_a_third_lane_where_cores_are_enough(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    made: list[tuple[int, int, int]] = []
+    made: list[tuple[int, int, int, int]] = []
 
-    def pool(given: Setup, cards: Sequence[str], lanes: int) -> None:
-        made.append((len(cards), lanes, json.loads(given.payload)["build_jobs"]))
+    def pool(given: Setup, cards: Sequence[str], lanes: int, *, chunk: int) -> None:
+        made.append((len(cards), lanes, json.loads(given.payload)["build_jobs"], chunk))
 
     monkeypatch.setattr(pooled, "local_pool", pool)
     monkeypatch.setattr(pooled, "chosen_cards", lambda count: ["card"] * count)
     work = Workload(str(tmp_path / "k.cu"), str(tmp_path / "k.cu"))
-    for cores, cards in ((32, 2), (16, 2), (16, 1), (16, None)):
+    for cores, cards in ((32, 2), (16, 2), (16, 1), (16, None), (8, None)):
         monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
         search_opener(cards)(work, "k", "sm_90", Allowed())
-    # cards, lanes, compilations at a time; nobody asked for the last one's card
-    assert made == [(2, 3, 8), (2, 2, 4), (1, 3, 8), (1, 2, 8)]
+    # cards, lanes, compilations and candidates at a time; nobody asked for the last two's card
+    assert made == [(2, 3, 8, 8), (2, 2, 4, 8), (1, 3, 8, 8), (1, 3, 8, 5), (1, 2, 4, 8)]
 
 
 def test_a_workload_that_fails_is_raised_as_by_one_judge(folder: Path) -> None:

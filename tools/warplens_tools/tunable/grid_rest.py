@@ -134,7 +134,11 @@ def _unknown(given: int) -> int | None:
 
 
 def _constant(value: int) -> _Evaluator:
-    return lambda given: value
+    def always(given: int) -> int | None:
+        del given
+        return value
+
+    return always
 
 
 def _joined(operator: str, left: _Evaluator, right: _Evaluator) -> _Evaluator:

@@ -31,6 +31,7 @@ from warplens.measure.pool.messages import (
     Told,
     raised,
 )
+from warplens.measure.pool.pool import CHUNK, Pool
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.decode import from_json
@@ -197,3 +198,16 @@ class LocalLane:
 
     def _ended(self) -> LostError:
         return LostError(f"a worker of {self.card or 'the card'} ended")
+
+
+def local_pool(setup: Setup, cards: Sequence[str], lanes_each: int = LANES, *, chunk: int = CHUNK) -> Pool:
+    """A pool of so many lanes of each card, with `chunk` candidates at a time at most; `cards` are UUIDs."""
+    lanes = [LocalLane(setup, card) for card in cards for _ in range(lanes_each)]
+
+    def close() -> None:
+        for lane in lanes:
+            lane.end()
+        for lane in lanes:
+            lane.close()
+
+    return Pool(lanes, close, chunk=chunk)

@@ -18,8 +18,7 @@ from typing import Protocol
 import msgspec
 
 from warplens.measure.confirm import Confirmation
-from warplens.measure.pool.local import LANES, LocalLane
-from warplens.measure.pool.messages import LostError, Setup, failure, raised
+from warplens.measure.pool.messages import LostError, failure, raised
 from warplens.measure.pool.pace import Pace
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
@@ -72,8 +71,11 @@ class _Free(msgspec.Struct, frozen=True):
 class Pool:
     """A judge made of lanes. Not for use from several threads at once."""
 
-    def __init__(self, lanes: Sequence[Lane], close: Callable[[], None] = lambda: None) -> None:
-        self._lanes, self._close = list(lanes), close
+    def __init__(
+        self, lanes: Sequence[Lane], close: Callable[[], None] = lambda: None, *, chunk: int = CHUNK
+    ) -> None:
+        """`chunk`: candidates that a lane takes at a time at most."""
+        self._lanes, self._close, self._chunk = list(lanes), close, chunk
         self._by: dict[str, int] = {}
         #: Lanes that open their judge meanwhile, by what opens it.
         self._warming: dict[int, threading.Thread] = {}
@@ -164,7 +166,10 @@ class Pool:
         is judged, or what is left of the task's time would not do for another. Once it gives nothing it is asked again
         when a verdict comes, or where a card has nothing to do. `meanwhile` is called while nothing is heard, again at
         once where it says that it did something. All three are called in this thread. Raises as `judge`."""
-        _Stream(self._lanes, self._warming, self._by, candidates, more, on_verdict, task, meanwhile).run()
+        pace = Pace(self._chunk)
+        _Stream(
+            self._lanes, self._warming, self._by, pace, candidates, more, on_verdict, task, meanwhile
+        ).run()
 
     def confirm(self, candidate: Candidate, *, task: Task = UNATTENDED) -> Confirmation:
         """Measure a winner again, on the card that judged it while that is there.
@@ -214,6 +219,7 @@ class _Stream:
         lanes: Sequence[Lane],
         warming: dict[int, threading.Thread],
         by: dict[str, int],
+        pace: Pace,
         candidates: Sequence[Candidate],
         more: More,
         on_verdict: Callable[[Verdict], None],
@@ -231,7 +237,7 @@ class _Stream:
         self._told: set[str] = set()
         #: What each busy lane was given: how many candidates, and how many of them are not told.
         self._busy: dict[int, _Given] = {}
-        self._pace = Pace(CHUNK)
+        self._pace = pace
         # nothing more was to be had until a verdict comes: where no card needed it, or at all
         self._held = self._dry = False
         # lanes stop by a token of their own: the caller's may be cancelled while they still answer
@@ -382,16 +388,3 @@ def _opened(lane: Lane) -> None:
     # what is wrong with it is said when it is asked to judge
     with contextlib.suppress(WarplensError):
         lane.baseline(UNATTENDED)
-
-
-def local_pool(setup: Setup, cards: Sequence[str], lanes_each: int = LANES) -> Pool:
-    """A pool of so many lanes of each card; `cards` are UUIDs."""
-    lanes = [LocalLane(setup, card) for card in cards for _ in range(lanes_each)]
-
-    def close() -> None:
-        for lane in lanes:
-            lane.end()
-        for lane in lanes:
-            lane.close()
-
-    return Pool(lanes, close)
