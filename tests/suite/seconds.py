@@ -32,7 +32,9 @@ PARTS = {
 def spent(store: Path, began: float) -> dict[str, Any]:
     """Of the search that `store` keeps, which began at that second of the epoch; nothing where it told of no candidate.
 
-    `search_seconds`: from the baseline to the last verdict; `judged_a_minute` is of those.
+    `search_seconds`: from the baseline to the last verdict; `judged_a_minute` is of those. `ask_to_verdict`: the median
+    seconds from when a candidate was handed out, which hold what no step counts, such as a wait for the others of its
+    batch; `in_hand`: how many were handed out and not told, on average.
     """
     if not store.exists():
         return {}
@@ -52,8 +54,12 @@ def told(steps: Sequence[tuple[float, str, Mapping[str, Any]]]) -> dict[str, Any
     search = last - opened
     seconds = {name: _summed((v["cost"] for _, v in verdicts), parts) for name, parts in PARTS.items()}
     seconds["confirm"] = max((at for at, _ in confirmed), default=last) - last
+    asked = {content["candidate"]["id"]: at for at, kind, content in steps if kind == "ask"}
+    waits = [at - asked[v["candidate"]] for at, v in verdicts if v["candidate"] in asked]
     return {
         "judged_a_minute": round(60.0 * len(verdicts) / search, 1) if search > 0 else None,
+        "ask_to_verdict": round(median(waits), 1) if waits else None,
+        "in_hand": round(sum(waits) / search, 1) if search > 0 else None,
         "in_full": sum(v["state"] in ("faster", "same", "slower") for _, v in verdicts),
         "open_seconds": round(opened, 1),
         "search_seconds": round(search, 1),

@@ -59,12 +59,17 @@ def test_a_curve_rises_with_faster_verdicts_alone(tmp_path: Path) -> None:
 
 def test_where_the_seconds_of_a_search_went() -> None:
     def tell(at: float, state: str, **cost: float) -> tuple[float, str, dict[str, Any]]:
-        return at, "tell", {"state": state, "cost": cost}
+        return at, "tell", {"candidate": f"c{at:g}", "state": state, "cost": cost}
+
+    def ask(at: float, name: str) -> tuple[float, str, dict[str, Any]]:
+        return at, "ask", {"candidate": {"id": name}}
 
     one = told(
         [
             (3.0, "baseline", {}),
-            (4.0, "ask", {}),
+            ask(4.0, "c13"),
+            ask(4.0, "c33"),
+            ask(32.0, "c90"),
             tell(13.0, "provisional", build=2.0, learn=0.5, compare=0.25, time=0.25),
             tell(
                 33.0, "faster", build=3.0, start=1.5, compare=4.0, time=1.0, **{"waiting for the card": 2.0}
@@ -73,6 +78,8 @@ def test_where_the_seconds_of_a_search_went() -> None:
         ]
     )
     assert one["judged_a_minute"] == 4.0 and one["in_full"] == 1
+    # nine seconds and 29, of thirty
+    assert one["ask_to_verdict"] == 19.0 and one["in_hand"] == 1.3
     assert one["seconds"] == {
         "compile": 5.0, "wait": 2.0, "begin": 2.0, "compare": 4.2, "time": 1.2, "confirm": 20.0,
     }  # fmt: skip

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.server.agent.bench import timed
 from tests.server.agent.snippets import LIMITS
 from tests.tools.tunable.test_extract import read
 
@@ -18,7 +19,7 @@ from warplens.agent.priors import Cause
 from warplens.agent.searcher import Policy
 from warplens.agent.templates import TemplateSource
 from warplens.agent.tree import SearchTree
-from warplens.agent.versions import Versions
+from warplens.agent.versions import Ask, Versions
 from warplens_tools.finding import Gain
 from warplens_tools.process.task import UNATTENDED
 from warplens_tools.rewrite.base import Rewrite
@@ -86,6 +87,51 @@ def test_a_rewrite_is_applied_when_it_is_chosen_and_not_before() -> None:
     (first,) = search.ask()
     assert first.move.answers == ("WL104",) and "WL104" in first.move.why
     assert set(applied) <= {rewrite.slug for rewrite in REWRITES if "missing-cache-reuse" in rewrite.answers}
+
+
+def test_steps_that_are_worked_out_beforehand_change_nothing_in_what_is_asked() -> None:
+    text = SourceText.read(PROGRAMS / "softmax.cu")
+    kernel = read(text.text).model.kernels[0].qualified_name
+    applied: list[str] = []
+
+    def counting(rewrite: Rewrite) -> Rewrite:
+        def apply(*arguments: object) -> object:
+            applied.append(rewrite.slug)
+            return rewrite.apply(*arguments)  # type: ignore[arg-type]
+
+        return msgspec.structs.replace(rewrite, apply=apply)
+
+    def asked(*, ahead: bool) -> list[tuple[str, tuple[str, ...]]]:
+        space = KernelSpace(
+            text, path="s.cu", kernel=kernel, limits=LIMITS, rewrites=list(map(counting, REWRITES))
+        )
+        search = SearchTree(text, path="s.cu", kernel=kernel, space=space)
+        found: list[Ask] = []
+        for speedup in (1.3, 0.8, 1.6):
+            while ahead and search.prepare():
+                pass
+            before = len(applied)
+            asks = search.ask(3)
+            # whatever is asked of a version that was there before was worked out already
+            fresh = any(search.versions.by_id[a.candidate.parent].ask in asks for a in asks)
+            assert not ahead or fresh or len(applied) == before
+            for ask in asks:
+                search.tell(ask.candidate.id, timed(ask.candidate.id, speedup))
+            found += asks
+        return [(ask.candidate.text_hash, ask.move.changes) for ask in found]
+
+    assert asked(ahead=True) == asked(ahead=False)
+
+
+def test_what_was_worked_out_beforehand_promises_what_is_expected_when_it_is_chosen() -> None:
+    text = SourceText.read(PROGRAMS / "matmul.cu")
+    space = KernelSpace(text, path="m.cu", kernel="matmul", limits=LIMITS, rewrites=REWRITES)
+    search = SearchTree(text, path="m.cu", kernel="matmul", space=space)
+    while search.prepare():
+        pass
+    space.learn([Cause("WL104", "missing-cache-reuse", "matmul", "high", Gain(64.0, 1.0, 64.0))], {})
+    (first,) = search.ask()
+    assert first.move.answers == ("WL104",) and first.move.gain == 64.0
 
 
 def test_the_largest_confident_gain_is_tried_first() -> None:

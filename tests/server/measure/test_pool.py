@@ -354,6 +354,35 @@ def test_steps_that_the_policy_keeps_back_wait_for_a_verdict(
     assert at[0] == 0 and all(before < after for before, after in itertools.pairwise(at))
 
 
+def test_what_else_is_to_be_done_is_done_while_lanes_work_and_no_longer() -> None:
+    left, told = [3], list[str]()
+
+    def meanwhile() -> bool:
+        left[0] -= left[0] > 0
+        return left[0] > 0
+
+    pool = Pool([ThreadLane("a", 0.3)])
+    pool.stream(candidates(2), lambda _: (), lambda v: told.append(v.candidate), meanwhile=meanwhile)
+    assert left == [0] and len(told) == 2
+
+
+class NotingLane(ThreadLane):
+    """Notes how many candidates it is given at a time."""
+
+    given: tuple[int, ...] = ()
+
+    def judge(self, candidates: Sequence[Candidate], told: Callable[[Verdict], None], task: Task) -> None:
+        self.given = (*self.given, len(candidates))
+        super().judge(candidates, told, task)
+
+
+def test_a_lane_takes_no_more_at_a_time_than_it_may() -> None:
+    lanes = [NotingLane("a", 0.05) for _ in range(3)]
+    Pool(lanes, chunk=2).judge(candidates(16))
+    sizes = [size for lane in lanes for size in lane.given]
+    assert sum(sizes) == 16 and max(sizes) == 2
+
+
 class EagerLane(ThreadLane):
     """Says that it has begun, and makes nothing of what it gets."""
 
