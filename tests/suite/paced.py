@@ -51,9 +51,11 @@ from warplens_tools.text import SourceText
 
 
 class Takes(msgspec.Struct, frozen=True):
-    """Seconds: of the compiler, of a lane's own process a candidate, and of a visit; what is looked at in full takes
-    `full` of the card beside a candidate's own `full_each`."""
+    """Seconds: until a lane beside the first is open, of the compiler, of a lane's own process a candidate, and of a
+    visit; what is looked at in full takes `full` of the card beside a candidate's own `full_each`.
+    """
 
+    open: float = 1.5
     build: float = 1.8
     own: float = 0.3
     start: float = 0.7
@@ -86,13 +88,15 @@ class RestingLane:
     confirmation_seconds = confirmation_about = 0.0
     lost = False
 
-    def __init__(self, takes: Takes, card: Card, kernel: str) -> None:
+    def __init__(self, takes: Takes, card: Card, kernel: str, opens: float) -> None:
         self.card = "one"
         self.busy = 0.0
+        self._opens = opens
         self._takes, self._shared, self._kernel = takes, card, kernel
 
     def baseline(self, task: Task) -> Baseline:
         """One of a microsecond."""
+        self._rest(self._opens, task)
         return msgspec.structs.replace(ComputedJudge(SourceText("")).baseline(task=task), kernel=self._kernel)
 
     def judge(self, candidates: Sequence[Candidate], told: Callable[[Verdict], None], task: Task) -> None:
@@ -156,7 +160,10 @@ def paced(program: Program, service: Service, given: argparse.Namespace, takes: 
             causes=causes,
         )
 
-    lanes: list[Lane] = [RestingLane(takes, card, program.kernel) for _ in range(given.lanes)]
+    lanes: list[Lane] = [
+        RestingLane(takes, card, program.kernel, takes.open if number else 0.0)
+        for number in range(given.lanes)
+    ]
     first, began, used = list[float](), time.monotonic(), time.process_time()
 
     def heard(message: str, share: float | None) -> None:

@@ -366,6 +366,29 @@ def test_what_else_is_to_be_done_is_done_while_lanes_work_and_no_longer() -> Non
     assert left == [0] and len(told) == 2
 
 
+def test_a_lane_that_opens_while_others_work_is_given_work_at_once() -> None:
+    began, waited = threading.Event(), list[bool]()
+
+    class Late(ThreadLane):
+        def baseline(self, task: Task) -> Baseline:
+            time.sleep(0.3)
+            return super().baseline(task)
+
+        def judge(self, candidates: Sequence[Candidate], told: Callable[[Verdict], None], task: Task) -> None:
+            began.set()
+            super().judge(candidates, told, task)
+
+    class First(ThreadLane):
+        def judge(self, candidates: Sequence[Candidate], told: Callable[[Verdict], None], task: Task) -> None:
+            waited.append(began.wait(PATIENCE / 10))
+            super().judge(candidates, told, task)
+
+    pool, told = Pool([First("a"), Late("a")]), list[str]()
+    pool.baseline()
+    pool.stream(candidates(12), lambda _: (), lambda v: told.append(v.candidate))
+    assert waited[0] and len(told) == 12
+
+
 class NotingLane(ThreadLane):
     """Notes how many candidates it is given at a time."""
 

@@ -235,6 +235,8 @@ class _Stream:
         self._meanwhile = meanwhile
         self._events: queue.SimpleQueue[tuple[int, Verdict] | _Free] = queue.SimpleQueue()
         self._told: set[str] = set()
+        #: Lanes that were not open when work was handed out last.
+        self._opening: list[int] = []
         #: What each busy lane was given: how many candidates, and how many of them are not told.
         self._busy: dict[int, _Given] = {}
         self._pace = pace
@@ -261,6 +263,7 @@ class _Stream:
     def _hand_out(self) -> bool:
         """Give work to every free lane; False when all is done."""
         self._task.check()
+        self._opening = [n for n, opens in self._warming.items() if opens.is_alive()]
         free = [n for n in range(len(self._lanes)) if self._free(n)]
         if not free and not self._busy:
             for opens in self._warming.values():
@@ -336,6 +339,8 @@ class _Stream:
     def _next(self) -> WarplensError | None:
         """Take one event; an error of the workload itself ends all."""
         event = self._heard()
+        if event is None:
+            return None
         if not isinstance(event, _Free):
             lane, verdict = event
             self._tell(lane, verdict, self._busy[lane])
@@ -349,14 +354,16 @@ class _Stream:
         self._waiting.extendleft(reversed(event.open))
         return event.error
 
-    def _heard(self) -> tuple[int, Verdict] | _Free:
-        """The next event; until it comes, what else there is to do is done."""
+    def _heard(self) -> tuple[int, Verdict] | _Free | None:
+        """The next event; until it comes, what else there is to do is done. None where a lane has opened meanwhile."""
         busy = True
         while True:
             with contextlib.suppress(queue.Empty):
                 return self._events.get(timeout=0.0 if busy else _POLL)
             if self._task.token.cancelled:
                 self._stop.cancel()
+            elif any(not self._warming[n].is_alive() for n in self._opening):
+                return None
             busy = not self._stop.cancelled and self._meanwhile()
 
     def _tell(self, lane: int, verdict: Verdict, given: _Given) -> None:
