@@ -100,6 +100,15 @@ CASES: dict[str, dict[str, Any]] = {
     "int n = 64; read(&n); plain<<<n, 32>>>(a, n);": {"grid_value": (None, 1, 1)},
     "int n = 64; fill(n); plain<<<n, 32>>>(a, n);": {"grid_value": (None, 1, 1)},
     "int n = 64; std::vector<float> h(n); plain<<<n, 32>>>(a, n);": {"grid_value": (64, 1, 1)},
+    "int n = 64; std::vector<float> g(9), h(n); plain<<<n, 32>>>(a, n);": {"grid_value": (64, 1, 1)},
+    "int n = 64; f(m), g(n); plain<<<n, 32>>>(a, n);": {"grid_value": (None, 1, 1)},
+    "int n = argc > 1 ? atoi(argv[1]) : 300; plain<<<n, 8>>>(a, n);": {
+        "grid_value": (None, 1, 1),
+        "untold": ((300, 1, 1), (8, 1, 1)),
+    },
+    "int b = argc >= 3 ? std::stoi(argv[2]) : 1 << argc; plain<<<9, b>>>(a, 1);": {
+        "untold": ((9, 1, 1), (2, 1, 1)),
+    },
     "int n = 1000; plain<<<div_up(n, 128), 128>>>(a, n);": {"grid_value": (8, 1, 1)},
     "for (int b = 32; b < 1024; b *= 2) plain<<<1, b>>>(a, m);": {
         "block_value": (None, 1, 1),

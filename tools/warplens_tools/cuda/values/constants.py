@@ -32,6 +32,8 @@ Dim3 = tuple[int | None, int | None, int | None]
 UNKNOWN_DIM3: Dim3 = (None, None, None)
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+#: One of the arguments that a program was started with.
+_ARGUMENT = re.compile(r"\bargv\s*\[[^\][]*\]")
 #: The namespace whose body begins where a text ends; a `using namespace`. Of nested ones, the innermost name.
 _NAMESPACE = re.compile(r"\bnamespace\s+(?:\w+\s*::\s*)*(\w+)\s*\{?\s*$")
 _USING = re.compile(r"\busing\s+namespace\s+(?:\w+\s*::\s*|::\s*)*(\w+)\s*;")
@@ -82,6 +84,9 @@ class Constants:
         expanded = self.tree.macros.expand(text) if depth < _MAX_DEPTH else None
         if expanded is None:
             return None
+        if self._untold:
+            # an argument that is not there has no value, and none is asked for
+            expanded = _ARGUMENT.sub("argv", expanded)
         return evaluate(
             expanded,
             lambda name: self._name(name, at, depth + 1),
@@ -149,6 +154,8 @@ class Constants:
     def _name(self, name: str, at: int, depth: int) -> int | None:
         if depth > _MAX_DEPTH:
             return None
+        if self._untold and name == "argc":
+            return 1
         if name in self.numbers:
             return self.numbers[name]
         if name.startswith("sizeof "):

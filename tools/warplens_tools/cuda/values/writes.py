@@ -153,10 +153,17 @@ def _passed_by_value(tree: SourceTree, code: str, at: int, by_call: Calls) -> bo
         return False
     if _BY_VALUE.match(callee[0]) or _takes_by_value(tree, callee[0], by_call, position):
         return True
+    ahead = before[: callee.start()]
+    if _DECLARED.search(ahead):
+        return True
     # `std::vector<float> host(n)` and `int m(n)` declare; a declared type precedes the name.
-    return bool(re.search(r"[\w>]\s+\Z", before[: callee.start()])) and not re.search(
-        r"\b(?:return|else)\s+\Z", before[: callee.start()]
-    )
+    return bool(re.search(r"[\w>]\s+\Z", ahead)) and not re.search(r"\b(?:return|else)\s+\Z", ahead)
+
+
+#: A declaration that goes on with another name, as `std::vector<float> in(n), `.
+_DECLARED = re.compile(
+    r"(?:[;{}]|\A)\s*(?!return\b|else\b)(?:const\s+)?[A-Za-z_][\w:]*(?:\s*<[^;{}()]*>)?\s+[*&]?\w+\s*\([^;{}]*\)\s*,\s*\Z"
+)
 
 
 #: What a run is told to have instead of a value, after "=" or as the place that `sscanf` fills.
