@@ -74,6 +74,11 @@ class KernelCode(msgspec.Struct, frozen=True, dict=True, eq=False):
         return self.launches.judged(self.evidence)
 
     @cached_property
+    def usual_shape(self) -> Geometry | None:
+        """As `shape`; where that is not known, the launch of a run of the program without arguments."""
+        return self.shape or self.launches.untold
+
+    @cached_property
     def accesses(self) -> tuple[ArrayAccess, ...]:
         """The array accesses in the kernel's own text, in text order: at most `MAX_ACCESSES`."""
         return self._every_access[:MAX_ACCESSES]
@@ -96,6 +101,11 @@ class KernelCode(msgspec.Struct, frozen=True, dict=True, eq=False):
     def arguments(self) -> dict[str, int]:
         """What the launches pass for integer parameters, by name, where it follows from constants."""
         return argument_values(self.tree, self.model, self.kernel)
+
+    @cached_property
+    def usual_arguments(self) -> dict[str, int]:
+        """As `arguments`, and what a run of the program without arguments passes."""
+        return argument_values(self.tree, self.model, self.kernel, untold=True)
 
     def lane_values(self, index: Form, warp: int = 0) -> list[int] | None:
         """What an index is for the lanes of a warp of the block; None where that is not known.

@@ -117,10 +117,13 @@ class Launches:
         return max(known, default=None) if len(known) == len(counts) else None
 
     def threads(self, compiled: CompiledKernel | None = None) -> int | None:
-        """Threads per block to judge occupancy by: the largest launched, else what the launch bounds allow."""
+        """Threads per block to judge occupancy by: the largest launched, in a run without arguments if need be, else
+        what the launch bounds allow."""
         sizes = [size for site in self.sites if (size := _product(site.block_value)) is not None]
         if sizes:
             return max(sizes)
+        if self.untold is not None:
+            return self.untold.threads
         bounds = self.kernel.launch_bounds
         if bounds is not None and bounds.max_threads_value is not None:
             return bounds.max_threads_value

@@ -97,7 +97,7 @@ def missing_facts(view: KernelView, finding: Finding) -> tuple[str, ...]:
     macro = unsettled_macro(view.text, view.kernel, finding.span.line)
     if macro:
         found.append(f"whether {macro} is defined")
-    if view.shape is None:
+    if view.usual_shape is None:
         found.append(_GRID)
     if view.threads is None:
         found.append(_BLOCK)

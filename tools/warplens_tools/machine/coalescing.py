@@ -192,6 +192,8 @@ class _Lanes:
     def __init__(self, code: KernelCode) -> None:
         self.limits = code.gpu.limits
         self.known = code.arguments | code.launches.grid | code.template_numbers
+        #: What a run of the program without arguments passes.
+        self.usual = code.usual_arguments
         known = code.launches.lanes(self.limits.warp_size)
         self.block, self.block_known = known or code.launches.assumed_lanes(_THREADS), known is not None
         self.fetched = max(1, code.gpu.costs.fetch_bytes // SECTOR_BYTES)
@@ -219,16 +221,21 @@ class _Lanes:
         """The footprint; None where it is wasteful because lanes are a run-time value apart that may well be small."""
         if len(shape.sectors) < _WASTE * shape.ideal or self._in_rows(place):
             return shape
-        least = self._footprint(place, _LEAST)
+        least = self._footprint(place, _LEAST, self.usual)
         return shape if least is None or least.overfetch >= shape.overfetch else None
 
     def _in_rows(self, place: Place) -> bool:
         index, block = place.access.index, self.block if self.block_known else None
         return index is not None and in_rows(index, place.element, place.access.loops, block, self.limits)
 
-    def _footprint(self, place: Place, probe: Mapping[str, int]) -> Footprint | None:
+    def _footprint(
+        self, place: Place, probe: Mapping[str, int], usual: Mapping[str, int] | None = None
+    ) -> Footprint | None:
+        """Of a place, with numbers that are not known as `probe` has them, or as in a `usual` run."""
         lanes = self.coming.lanes(place.access, probe)
-        starts = self._elements(place, self._values(place.access.index, probe), lanes)
+        values = self._values(place.access.index, probe)
+        values |= {name: at for name, at in (usual or {}).items() if name in values}
+        starts = self._elements(place, values, lanes)
         return footprint(starts, place.ranges) if starts is not None else None
 
     def _described(self, place: Place, shape: Footprint, siblings: Siblings) -> WarpAccess:

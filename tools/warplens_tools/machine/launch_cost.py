@@ -112,7 +112,7 @@ class LaunchCost:
 
     def _modelled(self, turns: float | None) -> float | None:
         """Nanoseconds of the largest launch by the bounded model, its loops' bodies executed so often."""
-        shape, sass, gpu = self.code.shape, self.code.sass, self.code.gpu
+        shape, sass, gpu = self.code.usual_shape, self.code.sass, self.code.gpu
         if shape is None or not shape.blocks or not sass or (turns is None and any(sass.flow.depths)):
             return None
         weight = [turns or 1.0 if depth else 1.0 for depth in sass.flow.depths]

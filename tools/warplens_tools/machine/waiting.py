@@ -94,7 +94,7 @@ class Waiting:
     @cached_property
     def residency(self) -> Residency | None:
         """Blocks that an SM holds, of as many as the launch gives it; None where the launch is not known."""
-        found, threads, shape = self.code.occupancy, self.code.threads, self.code.shape
+        found, threads, shape = self.code.occupancy, self.code.threads, self.code.usual_shape
         if found is None or not found.blocks or threads is None:
             return None
         given = -(-shape.blocks // self.gpu.multiprocessors) if shape is not None else found.blocks
