@@ -42,13 +42,14 @@ def why_by_type(before: File, after: File, kernel: str) -> str:
 
 def _questions(code: DeviceCode) -> Iterator[str]:
     for function in code.functions:
-        types = _type_parameters(code, function)
+        types = type_parameters(code, function)
         if types:
             yield from _of_types(code, function, types)
             yield from _of_bits(code, function, types)
 
 
-def _type_parameters(code: DeviceCode, function: Function) -> frozenset[str]:
+def type_parameters(code: DeviceCode, function: Function) -> frozenset[str]:
+    """The names of the types that a function is a template of."""
     outer = function.body.parent
     while outer is not None and outer.type != "template_declaration":
         outer = outer.parent

@@ -21,6 +21,7 @@ from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.tunable.covered import Walked
 from warplens_tools.tunable.grid_rest import why_rest_left
 from warplens_tools.tunable.grid_rule import most_threads
+from warplens_tools.tunable.other_axes import why_along_less
 from warplens_tools.tunable.run_lengths import lengths_of
 from warplens_tools.tunable.source import File, Site
 
@@ -75,7 +76,8 @@ def _why_not(before: File, after: File) -> str:
                 return why
     # what is kept for each block goes with the grid
     blocks = frozenset[str]().union(*(old.grid - new.grid for old, new in pairs))
-    return _allocation_fixed(before, after, blocks) or why_rest_left(before, after)
+    why = _allocation_fixed(before, after, blocks) or why_rest_left(before, after)
+    return why or why_along_less(before, after)
 
 
 def _pairs(before: File, after: File, *, named: bool = False) -> list[tuple[_Launch, _Launch]]:

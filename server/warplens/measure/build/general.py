@@ -15,7 +15,9 @@ from warplens_tools.tunable.by_type import why_by_type
 from warplens_tools.tunable.early_exits import why_left_early
 from warplens_tools.tunable.left_open import open_axes, placed
 from warplens_tools.tunable.left_out import why_left_out
+from warplens_tools.tunable.short_loops import why_cut_off
 from warplens_tools.tunable.source import File
+from warplens_tools.tunable.types_lost import why_types_lost
 
 #: Numbers among a template's arguments, as they are demangled.
 _NUMBERS = re.compile(r"\([\w ]+\)-?\d+|\b\d+\b")
@@ -39,11 +41,13 @@ def why_not_general(before: File, after: File, baseline: Unit, unit: Unit) -> st
         _by_type(before, after, baseline, unit)
         or why_left_out(before, after)
         or why_left_early(before, after)
+        or why_cut_off(before, after)
     )
 
 
 def _by_type(before: File, after: File, baseline: Unit, unit: Unit) -> str:
-    """Where an edit goes by the types that a kernel is made for, and changes it for several: a run may launch one."""
+    """Where an edit goes by the types that a kernel is made for, or by them no longer, and changes it for several: a run
+    may launch one."""
     old, new = (dict(bodies_of(side.ptx)) for side in (baseline, unit))
     made: dict[str, set[str]] = {}
     for kernel in unit.evidence.kernels:
@@ -51,8 +55,13 @@ def _by_type(before: File, after: File, baseline: Unit, unit: Unit) -> str:
         if name in old and name in new and old[name] != new[name]:
             made.setdefault(kernel.qualified_name, set()).add(_NUMBERS.sub("", name))
     for kernel_name, kinds in made.items():
-        if len(kinds) > 1 and (said := why_by_type(before, after, kernel_name.split("<")[0])):
+        if len(kinds) < 2:
+            continue
+        name = kernel_name.split("<")[0]
+        if said := why_by_type(before, after, name):
             return f"the edit goes by what {kernel_name} is made for, by {said}, and changes it for {len(kinds)} types"
+        if said := why_types_lost(before, after, name):
+            return f"the edit has numbers of its own for {said}, which {kernel_name} has for each of {len(kinds)} types"
     return ""
 
 
