@@ -68,6 +68,10 @@ class Bits:
             return min(map(self.many, sources))
         if name.startswith(("or.b", "xor.b", "max.u", "selp.", "mov.")):
             return max(map(self.many, sources[:2]))
+        if name.startswith(("mul.lo.", "mul.wide.u")):
+            return sum(map(self.many, sources[:2]))
+        if name.startswith(("add.s", "add.u")):
+            return max(map(self.many, sources)) + 1
         return 7 if name.startswith(("popc.", "clz.")) else _width(register)
 
     def _by_constant(self, name: str, source: str, number: int) -> int | None:

@@ -18,6 +18,10 @@ from warplens_tools.toolchain.ptx_flow import of_kernels
 
 _ADDS = re.compile(r"\b(add|sub)(?:\.(?:rn|ftz))*\.(f32|f64)\s+(%\w+),\s*([^;,]+),\s*([^;]+);")
 _MOVES = re.compile(r"\b(?:mov|selp|neg|abs)\.[fb](?:32|64)\s+(%\w+),([^;]*);")
+#: What other threads hold: as it is exchanged between lanes, and out of shared memory.
+_GIVEN = re.compile(
+    r"\b(?:shfl\.sync\.\w+\.b32|ld\.shared(?:\.\w+)*\.[fb](?:32|64))\s+([^;,|\[]*|\{[^}]*\})[|,]"
+)
 _REGISTER = re.compile(r"%\w+")
 #: How far moves and choices between registers are followed.
 _FAR = 4
@@ -26,19 +30,25 @@ _APPROXIMATE = re.compile(r"\b(lg2|sin|cos|tanh)\.approx(?:\.ftz)?\.f32\b")
 #: `cbrtf` begins with one logarithm and a third of it, and refines the result.
 _THIRD = re.compile(r"\b0f3EAAAA(?:AA|AB)\b", re.IGNORECASE)
 _SAID = {"lg2": "logarithms", "sin": "sines", "cos": "cosines", "tanh": "hyperbolic tangents"}
+_LOADED = re.compile(r"\bld\.global(?:\.\w+(?:::\w+)*)*\.f(?:32|64)\s+([^;,\[]*|\{[^}]*\}),")
 
 
 class Exact(msgspec.Struct, frozen=True):
     """Of one kernel: the formats in which it carries along what its sums lose, and functions that it approximates."""
 
     compensated: frozenset[str] = frozenset()
+    #: Of those, the formats in which other threads' sums, or numbers as they are loaded, are added and nothing of what
+    #: that loses is carried along.
+    plain: frozenset[str] = frozenset()
     approximated: frozenset[str] = frozenset()
 
 
 def exact_in(ptx: str) -> dict[str, Exact]:
     """Of each kernel of a unit, by the name that it has whatever the unit."""
     approximated = of_kernels(ptx, _approximated)
-    return {name: Exact(kinds, approximated[name]) for name, kinds in of_kernels(ptx, _compensated).items()}
+    plain = of_kernels(ptx, _plain)
+    found = of_kernels(ptx, _compensated)
+    return {name: Exact(kinds, plain[name] & kinds, approximated[name]) for name, kinds in found.items()}
 
 
 def less_exact(
@@ -54,6 +64,8 @@ def less_exact(
         lost = known.compensated - new.compensated
         if "f64" in lost or ("f32" in lost and "f32" in sums.get(name, frozenset())):
             return "the edit adds up without what the kernel carries along of each sum's rounding"
+        if known.compensated & new.plain - known.plain:
+            return "the edit adds sums or loaded numbers up without what is lost there, which the kernel carries along"
         if more := sorted(new.approximated - known.approximated):
             return f"the edit approximates {more[0]} that the kernel works out"
     return ""
@@ -63,11 +75,7 @@ def _compensated(body: str) -> frozenset[str]:
     """s = a + b, then z = s - a or a - s, and z and b meet in another addition: what b has lost. Only where s goes
     round in a loop: the math library's own functions carry what two or three terms lose.
     """
-    alike = _alike(body)
-    additions = [
-        (kind, to, alike.get(a.strip(), {a.strip()}), alike.get(b.strip(), {b.strip()}))
-        for _, kind, to, a, b in _ADDS.findall(body)
-    ]
+    additions = _additions(body)
     made = {to: (kind, a, b) for kind, to, a, b in additions}
     sums = {to for to in made if _goes_round(to, made)}
     found = set()
@@ -81,6 +89,37 @@ def _compensated(body: str) -> frozenset[str]:
 
 
 _Made = Mapping[str, tuple[str, set[str], set[str]]]
+
+
+def _additions(body: str) -> list[tuple[str, str, set[str], set[str]]]:
+    """Each with its format, its result, and what either side may hold the value of."""
+    alike = _alike(body)
+    return [
+        (kind, to, alike.get(a.strip(), {a.strip()}), alike.get(b.strip(), {b.strip()}))
+        for _, kind, to, a, b in _ADDS.findall(body)
+    ]
+
+
+def _plain(body: str) -> frozenset[str]:
+    """The formats in which floats of other lanes, or out of shared memory, are added up, and no such addition is looked
+    at for what it loses: s = a + b, and a or b less s. What was lost may be added so; two numbers that are loaded may
+    not."""
+    additions = _additions(body)
+    given = {to for moved in _GIVEN.findall(body) for to in _REGISTER.findall(moved)}
+    made = {to: (kind, a, b) for kind, to, a, b in additions}
+    looked_at = {
+        s
+        for _, _, left, right in additions
+        for one, other in ((left, right), (right, left))
+        for s in one & made.keys()
+        if other & (made[s][1] | made[s][2])
+    }
+    loaded = {to for moved in _LOADED.findall(body) for to in _REGISTER.findall(moved)}
+    pairs = {kind for kind, to, a, b in additions if a & loaded and b & loaded and to not in looked_at}
+    among = {
+        kind: {to for k, to, a, b in additions if k == kind and (a | b) & given} for kind in ("f32", "f64")
+    }
+    return frozenset(kind for kind, sums in among.items() if kind in pairs or (sums and not sums & looked_at))
 
 
 def _goes_round(register: str, made: _Made) -> bool:

@@ -42,18 +42,21 @@ class Packed(msgspec.Struct, frozen=True):
     """Of one kernel: at which bits it joins numbers that do not fit to words that it takes apart there again."""
 
     at: frozenset[int] = frozenset()
+    #: By which constants it multiplies one to add another one below it, and divides by again.
+    by: frozenset[int] = frozenset()
 
 
 def packed_in(ptx: str) -> dict[str, Packed]:
     """Of each kernel of a unit, by the name that it has whatever the unit."""
-    return {
-        unit_free_name(mangled): Packed(frozenset(_Words(flow).joints())) for mangled, flow in kernels_of(ptx)
-    }
+    found = ((unit_free_name(mangled), _Words(flow)) for mangled, flow in kernels_of(ptx))
+    return {name: Packed(frozenset(words.joints()), frozenset(words.products())) for name, words in found}
 
 
 def packs_more(baseline: Mapping[str, Packed], candidate: Mapping[str, Packed]) -> str:
     """Why numbers of a candidate may not fit into their parts of a word; "" if nothing is known to say so."""
     for name, new in candidate.items():
+        for by in sorted(new.by - baseline.get(name, Packed()).by):
+            return f"the edit keeps two numbers in one word, one times {by} and the other, the kernel each in its own"
         for at in sorted(new.at - baseline.get(name, Packed()).at):
             return f"the edit keeps two numbers in one word, {at} bits for the lower one, the kernel each in its own"
     return ""
@@ -77,6 +80,67 @@ class _Words:
                 for at in self._joined(register, step):
                     if self._is_taken_apart(register, at):
                         yield at
+
+    def products(self) -> Iterator[int]:
+        """The constants by which words are joined and taken apart, where one of both numbers may be too large."""
+        divided = self._divided
+        for word, steps in self._flow.steps.items() if divided else ():
+            for high, low, by in (part for step in steps for part in self._sums_of(step)):
+                room = self._bits.many(word) - by.bit_length()
+                fits = self._bits.many(low) < by.bit_length() and self._bits.many(high) <= room
+                if by in divided and not fits and self._are_two(high, low) and self._is_divided(word, by):
+                    yield by
+
+    def _sums_of(self, step: Step) -> Iterator[tuple[str, str, int]]:
+        """What an instruction multiplies by what constant, and adds what to."""
+        if step.name.startswith(("mad.lo.", "mad.wide.")) and len(step.sources) == 3:
+            yield from self._products_of(step, step.sources[2])
+        elif step.name.startswith("add.") and len(step.sources) == 2:
+            for product, low in (step.sources, step.sources[::-1]):
+                for made in self._flow.steps.get(product, ()):
+                    if made.name.startswith(("mul.lo.", "mul.wide.")):
+                        yield from self._products_of(made, low)
+
+    def _products_of(self, step: Step, low: str) -> Iterator[tuple[str, str, int]]:
+        for high, factor in (step.sources[:2], step.sources[1::-1]):
+            by = self._bits.constant(factor)
+            if (
+                by is not None
+                and by >> _LEAST
+                and by & by - 1
+                and high.startswith("%")
+                and low.startswith("%")
+            ):
+                yield high, low, by
+
+    @cached_property
+    def _divided(self) -> Mapping[int, frozenset[str]]:
+        """By constant what a multiple of it is taken from: remainders, as the compiler makes them."""
+        found: dict[int, set[str]] = {}
+        for steps in self._flow.steps.values():
+            for step in steps:
+                name, sources = step.name, step.sources
+                number = self._bits.constant(sources[1]) if len(sources) > 1 else None
+                if name.startswith(("rem.", "div.")) and number:
+                    found.setdefault(number, set()).add(sources[0])
+                elif name.startswith("mad.lo.") and number and number < 0:
+                    found.setdefault(-number, set()).add(sources[2])
+                elif name.startswith("sub.") and len(sources) == 2:
+                    for made in self._flow.steps.get(sources[1], ()):
+                        by = self._bits.constant(made.sources[1]) if made.name.startswith("mul.lo.") else None
+                        if by:
+                            found.setdefault(by, set()).add(sources[0])
+        return {by: frozenset(registers) for by, registers in found.items()}
+
+    def _is_divided(self, word: str, by: int) -> bool:
+        """Whether a word is chosen or exchanged before it is divided."""
+        reached = list(self._reached(word))
+        held = {word, *(register for register, _ in reached)}
+        if held & self._kept:
+            held |= self._loaded_again
+        elif not any(_CHOOSES.match(step.name) for _, step in reached):
+            return False
+        return not held.isdisjoint(self._divided[by])
 
     def _joined(self, word: str, step: Step) -> Iterator[int]:
         """The bit that one number begins at above another one, where one of both may be too large."""

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole quotients by a reciprocal, by PTX: `i * (65536 / n + 1) >> 16` for `i / n`.
 
-A reciprocal of so many bits is right for numbers of about half as many, which a run's own may be. The upper half of a
-product with one of all bits is right for all (Lemire, Kaser, Kurz 2019).
+A reciprocal of so many bits is right for numbers of about half as many, which a run's own may be. So is the upper half
+of a product with one: of 64 bits for all numbers of 32 (Lemire, Kaser, Kurz 2019), of 32 bits for numbers of 16, but
+where it is put right by what it leaves.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from warplens_tools.toolchain.ptx_bits import Bits
 from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
 from warplens_tools.toolchain.symbols import unit_free_name
 
 _PRODUCT = re.compile(r"(?:mul|mad)\.(?:lo|wide)\.[su](?:32|64)\Z")
+_UPPER = re.compile(r"mul\.hi\.[us](32|64)\Z")
+_ASKS = re.compile(r"\bsetp(?:\.\w+)*\.[us](?:32|64)\s+([^;]+);")
 _SHIFTS = re.compile(r"(?:shr\.[us]|bfe\.[us])(?:32|64)\Z")
 _DIVIDES = re.compile(r"div\.[us](?:32|64)\Z")
 _HANDS_ON = re.compile(r"(?:mov|selp|cvt|add|sub)\.")
@@ -37,15 +41,45 @@ def _by_reciprocals(flow: Flow) -> bool:
         register
         for register, steps in flow.steps.items()
         for step in steps
-        if _DIVIDES.match(step.name) and (bits.constant(step.sources[0]) or 0) > 1
+        # -1 is as large as can be
+        if _DIVIDES.match(step.name) and bits.constant(step.sources[0]) not in (None, 0, 1)
     }
     if not reciprocals:
         return False
-    products = _handed_on(flow, _made(flow, _PRODUCT, _handed_on(flow, reciprocals)))
+    held = _handed_on(flow, reciprocals)
+    if any(_upper_halves(flow, bits, held)):
+        return True
+    products = _handed_on(flow, _made(flow, _PRODUCT, held))
     return any(
         _SHIFTS.match(step.name) and step.sources[0] in products and bits.constant(step.sources[1])
         for steps in flow.steps.values()
         for step in steps
+    )
+
+
+def _upper_halves(flow: Flow, bits: Bits, reciprocals: set[str]) -> Iterator[bool]:
+    """Upper halves of products of numbers that are too long for it, whether none of them is put right."""
+    for register, steps in flow.steps.items():
+        for step in steps:
+            found = _UPPER.match(step.name)
+            others = [source for source in step.sources[:2] if source not in reciprocals]
+            if found and len(others) == 1 and 2 * bits.many(others[0]) > int(found[1]):
+                yield not _is_put_right(flow, register)
+
+
+def _is_put_right(flow: Flow, quotient: str) -> bool:
+    """Whether what a quotient leaves is compared with something, as it is."""
+    products = _made(flow, _PRODUCT, {quotient})
+    left = {
+        register
+        for register, steps in flow.steps.items()
+        for step in steps
+        if (step.name.startswith("sub.") and step.sources[1] in products)
+        or (step.name.startswith("mad.lo") and quotient in step.sources[:2])
+    }
+    return any(
+        set(operands.split(",")[1:2]) & left
+        for operands in ("".join(o.split()) for o in _ASKS.findall(flow.body))
     )
 
 

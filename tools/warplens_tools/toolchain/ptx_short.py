@@ -24,6 +24,9 @@ _STORE = re.compile(r"\bst(?:\.\w+)*\.[usb](8|16|32|64)\s+\[[^\]]*\]\s*,\s*([^;]
 _COMPARE = re.compile(r"\bsetp(?:\.\w+)*\.[usb](16|32|64)\s+%p\d+(?:\|%p\d+)?\s*,([^;]+);")
 _REGISTER = re.compile(r"%(?:rd|rs|r)\d+")
 _HANDS_ON = ("mov.", "selp.", "cvt.")
+#: What adds up in 32 bits or more, and what is still such a sum, or as large, after it.
+_SUM = re.compile(r"(?:add|sub|mad\.lo)\.[su](?:32|64)\Z")
+_KEEPS_ON = ("mov.", "selp.", "cvt.", "min.", "max.", "shfl.", "redux.")
 _CUT = re.compile(r"cvt\.[us](8|16|32)\.[us](?:16|32|64)\Z")
 _MASK = re.compile(r"and\.b(?:16|32|64)\Z")
 _MASKS = {"#255": 8, "#65535": 16, "#4294967295": 32}
@@ -43,8 +46,9 @@ class Short(msgspec.Struct, frozen=True):
     #: Whether it adds floats up, and whether such a sum becomes an integer that may be too large for it.
     sums: bool = False
     rounded_sums: bool = False
-    #: Whether a loop adds to a number of 16 bits or fewer.
+    #: Whether a loop adds to a number of 16 bits or fewer, and whether what one has added up in more is kept in so few.
     counts: bool = False
+    keeps: bool = False
 
 
 def short_in(ptx: str) -> dict[str, Short]:
@@ -63,6 +67,8 @@ def shortened(baseline: Mapping[str, Short], candidate: Mapping[str, Short]) -> 
             return f"the edit keeps or compares {where}, the kernel all of them"
         if new.counts and not known.counts:
             return "the edit counts over a loop in 16 bits or fewer, the kernel in more"
+        if new.keeps and not known.keeps:
+            return "the edit keeps in 16 bits or fewer what a loop has added up in more, the kernel does not"
         if new.rounded_sums and not known.sums:
             return "the edit adds up as floats what the kernel adds up as whole numbers"
     return ""
@@ -81,7 +87,27 @@ class _Numbers:
             register in sums and not (of == "64" and to != "64")
             for to, of, register in _TO_INTEGER.findall(self._body)
         )
-        return Short(self._whole(), frozenset(self._cut()), bool(sums), any(rounded), self._counts())
+        return Short(
+            self._whole(), frozenset(self._cut()), bool(sums), any(rounded), self._counts(), self._keeps()
+        )
+
+    def _keeps(self) -> bool:
+        """Whether a loop's sum is stored in 16 bits or fewer, itself or the smaller of it and another number."""
+        flow = self._flow
+        held = {
+            register
+            for register, steps in flow.steps.items()
+            for step in steps
+            if _SUM.match(step.name) and any(flow.round.get(s) == flow.round[register] for s in step.sources)
+        }
+        while more := {
+            r for r, steps in flow.steps.items() if r not in held and any(_keeps_on(s, held) for s in steps)
+        }:
+            held |= more
+        return any(
+            int(bits) < 32 and not held.isdisjoint(_REGISTER.findall(operands))
+            for bits, operands in _STORE.findall(self._body)
+        )
 
     def _counts(self) -> bool:
         """Whether a sum, or a count, of 16 bits or fewer goes round: added in so many, or masked on its way."""
@@ -150,6 +176,10 @@ class _Numbers:
             for source in step.sources:
                 for base, (was, least) in held.get(source, {}).items():
                     yield base, (was, min(least, left))
+
+
+def _keeps_on(step: Step, held: set[str]) -> bool:
+    return step.name.startswith(_KEEPS_ON) and not held.isdisjoint(step.sources)
 
 
 def _float_sums(body: str) -> set[str]:

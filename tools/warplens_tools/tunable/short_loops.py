@@ -20,7 +20,8 @@ from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.tunable.left_out import device_functions
 from warplens_tools.tunable.source import File
 
-_NAME = re.compile(r"[A-Za-z_]\w*")
+#: What something is less than.
+_BOUND = re.compile(r"(?:<=?|!=)\(?([A-Za-z_]\w*)(?![\w(<\[.])|(?<![\w.\]>])([A-Za-z_]\w*)\)?>=?(?=\(?\w)")
 _NUMBER = r"(?:\d[\da-fA-FxX']*[uUlL]*|k[A-Z]\w*|[A-Z][A-Z0-9_]+)"
 _LESS = re.compile(rf"\(?(?:\w+<=?{_NUMBER}|{_NUMBER}>=?\w+)\)?")
 #: The smaller of a name and a number, in whatever order; of two it is written as a call or as a choice.
@@ -52,10 +53,10 @@ def _why(old_tree: SourceTree, was: Function, new_tree: SourceTree, now: Functio
 
 
 def _ends(tree: SourceTree, body: Node) -> Iterator[str]:
-    """The names that loops ask for, each loop's once; none of one that goes no further than a number as well."""
+    """The names that loops go up to, each loop's once; none of one that goes no further than a number as well."""
     for condition in _conditions(tree, body):
         if not _held(condition):
-            yield from set(_NAME.findall(condition)) - set(_lesser(condition))
+            yield from _ends_of(condition) - set(_lesser(condition))
 
 
 def _cut_ends(tree: SourceTree, body: Node) -> Iterator[str]:
@@ -70,7 +71,7 @@ def _cut_ends(tree: SourceTree, body: Node) -> Iterator[str]:
         if name is not None and value is not None:
             set_to.setdefault(tree.code_of(name), set()).update(_lesser(_text(tree, value)))
     for condition in _conditions(tree, body):
-        names = set(_NAME.findall(condition))
+        names = _ends_of(condition)
         yield from {*_lesser(condition), *(one for name in names for one in set_to.get(name, ()))}
         if _held(condition):
             yield from names
@@ -81,6 +82,11 @@ def _conditions(tree: SourceTree, body: Node) -> Iterator[str]:
         condition = node.child_by_field_name("condition") if node.type in LOOPS else None
         if condition is not None:
             yield _text(tree, condition)
+
+
+def _ends_of(condition: str) -> set[str]:
+    found = (name for one in _BOUND.finditer(condition) for name in one.groups() if name)
+    return {name for name in found if not re.fullmatch(_NUMBER, name)}
 
 
 def _held(condition: str) -> bool:

@@ -14,18 +14,24 @@ from warplens_tools.toolchain.ptx_directed import undirected
 from warplens_tools.toolchain.ptx_drawn import undrawn
 from warplens_tools.toolchain.ptx_ends import gives_up, holds_less
 from warplens_tools.toolchain.ptx_exact import less_exact
+from warplens_tools.toolchain.ptx_floats import through_floats
 from warplens_tools.toolchain.ptx_lanes import narrower_lanes
 from warplens_tools.toolchain.ptx_order import unordered
 from warplens_tools.toolchain.ptx_packed import packs_more
+from warplens_tools.toolchain.ptx_parts import narrower_parts
 from warplens_tools.toolchain.ptx_quotients import by_reciprocals
 from warplens_tools.toolchain.ptx_rounds import rounds_unseen
+from warplens_tools.toolchain.ptx_series import own_series
 from warplens_tools.toolchain.ptx_short import shortened
+from warplens_tools.toolchain.ptx_signs import without_signs
 from warplens_tools.toolchain.ptx_sums import coarser
 from warplens_tools.toolchain.ptx_whole import coarser_fractions, less_whole
 from warplens_tools.toolchain.ptx_widths import narrowed
 
 
-def why_not_by_ptx(baseline: Unit, unit: Unit, judged: str, *, wide: bool, lower: bool) -> str:
+def why_not_by_ptx(
+    baseline: Unit, unit: Unit, judged: str, *, wide: bool, lower: bool, calls_more: bool = False
+) -> str:
     """Why an edited unit is not proven, in words; "" if nothing is known to speak against it.
 
     Args:
@@ -33,9 +39,10 @@ def why_not_by_ptx(baseline: Unit, unit: Unit, judged: str, *, wide: bool, lower
         judged: the judged kernel's name, whatever the unit.
         wide: whether device code means to compute in 64 bits.
         lower: whether a lower precision is allowed.
+        calls_more: whether the edited text calls functions of the math library that the other does not.
     """
     found = _whatever_is_allowed(baseline, unit, wide)
-    return next(found if lower else chain(found, _as_precise(baseline, unit, judged)), "")
+    return next(found if lower else chain(found, _as_precise(baseline, unit, judged, calls_more)), "")
 
 
 def _whatever_is_allowed(baseline: Unit, unit: Unit, wide: bool) -> Iterator[str]:
@@ -58,6 +65,12 @@ def _by_numbers(baseline: Unit, unit: Unit, wide: bool) -> Iterator[str]:
         yield f"{why}: larger numbers than this program's may not fit"
     if why := by_reciprocals(baseline.reciprocals, unit.reciprocals):
         yield f"{why}: larger numbers than this program's would show it"
+    if why := through_floats(baseline.floats, unit.floats):
+        yield f"{why}: larger numbers than this program's would show it"
+    if why := narrower_parts(baseline.parts, unit.parts):
+        yield f"{why}: larger numbers than this program's may overflow it"
+    if why := without_signs(baseline.signs, unit.signs):
+        yield f"{why}: other data, or other types than this run's, may have such"
     if why := less_whole(baseline.whole, unit.whole):
         yield f"{why}: larger numbers than this program's would show it"
 
@@ -80,12 +93,14 @@ def _by_order(baseline: Unit, unit: Unit) -> Iterator[str]:
         yield f"{why}: other data may need more"
 
 
-def _as_precise(baseline: Unit, unit: Unit, judged: str) -> Iterator[str]:
+def _as_precise(baseline: Unit, unit: Unit, judged: str, calls_more: bool) -> Iterator[str]:
     """What is less precise."""
     if why := coarser(baseline.sums, unit.sums):
         yield f"{why}: terms that cancel would show it"
     if why := less_exact(baseline.exact, unit.exact, unit.sums):
         yield f"{why}: terms that cancel, or values where it is least exact, would show it"
+    if why := own_series(baseline.series, unit.series, calls_more=calls_more):
+        yield f"{why}: values elsewhere than this run's would show it"
     if why := coarser_fractions(baseline.whole, unit.whole):
         yield f"{why}: of larger numbers fewer digits are left behind the point"
     if why := rounds_unseen(baseline.rounds, unit.rounds, judged):

@@ -61,6 +61,7 @@ from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.symbols import code_digest, unit_free_name
 from warplens_tools.tunable.follows import why_not_followed
 from warplens_tools.tunable.grid_rule import GridRule, grid_rule
+from warplens_tools.tunable.math_calls import calls_more
 from warplens_tools.tunable.source import File
 
 #: What nvcc and ptxas say of code that only a device linker makes whole.
@@ -304,12 +305,13 @@ class Builder:
     def _not_proven(self, text: SourceText, unit: Unit, baseline: Unit, target: CompiledKernel) -> str:
         """What no run of this program can show to be right, by texts and PTX; "" if nothing is known to be so."""
         judged, lower = unit_free_name(target.mangled), self._settings.lower_precision
-        if why := why_not_by_ptx(baseline, unit, judged, wide=self._means_wide, lower=lower):
-            return why
         path = self.workload.source
+        files = [File(side, parse(side, path)) for side in (self.text, text)]
+        more = calls_more(*files)
+        if why := why_not_by_ptx(baseline, unit, judged, wide=self._means_wide, lower=lower, calls_more=more):
+            return why
         if why := assumes_more(baseline.evidence, unit.evidence, path):
             return why
-        files = [File(side, parse(side, path)) for side in (self.text, text)]
         if why := why_not_followed(*files):
             return f"{why}: it holds for this run's lengths alone"
         if why := why_not_general(files[0], files[1], baseline, unit):

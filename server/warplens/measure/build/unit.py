@@ -24,12 +24,16 @@ from warplens_tools.toolchain.ptx_directed import Directed, directed_in
 from warplens_tools.toolchain.ptx_drawn import drawn_in
 from warplens_tools.toolchain.ptx_ends import Ends, ends_in
 from warplens_tools.toolchain.ptx_exact import Exact, exact_in
+from warplens_tools.toolchain.ptx_floats import through_floats_in
 from warplens_tools.toolchain.ptx_lanes import Lanes, lanes_in
 from warplens_tools.toolchain.ptx_order import Order, order_in
 from warplens_tools.toolchain.ptx_packed import Packed, packed_in
+from warplens_tools.toolchain.ptx_parts import Parts, parts_in
 from warplens_tools.toolchain.ptx_quotients import reciprocals_in
 from warplens_tools.toolchain.ptx_rounds import Rounds, rounds_in
+from warplens_tools.toolchain.ptx_series import Series, series_in
 from warplens_tools.toolchain.ptx_short import Short, short_in
+from warplens_tools.toolchain.ptx_signs import Signs, signs_in
 from warplens_tools.toolchain.ptx_state import reads_new_state
 from warplens_tools.toolchain.ptx_sums import sums_in
 from warplens_tools.toolchain.ptx_whole import Whole, whole_in
@@ -129,6 +133,26 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def reciprocals(self) -> frozenset[str]:
         """The kernels that divide by reciprocals of few bits, kept as the widths are."""
         return reciprocals_in(self.ptx)
+
+    @cached_property
+    def signs(self) -> dict[str, Signs]:
+        """Which loaded numbers its kernels take for ones with a sign, kept as the widths are."""
+        return signs_in(self.ptx)
+
+    @cached_property
+    def parts(self) -> dict[str, Parts]:
+        """In how many bits its kernels' threads add up, kept as the widths are."""
+        return parts_in(self.ptx)
+
+    @cached_property
+    def floats(self) -> frozenset[str]:
+        """The kernels that keep whole numbers as floats, kept as the widths are."""
+        return through_floats_in(self.ptx)
+
+    @cached_property
+    def series(self) -> dict[str, Series]:
+        """What polynomials its kernels work out, kept as the widths are."""
+        return series_in(self.ptx)
 
     @cached_property
     def barriers(self) -> dict[str, Barriers]:
