@@ -122,6 +122,11 @@ def test_numbers_that_are_asked_whether_they_are_below_zero() -> None:
     assert asked(head + loaded + loop + sign + radius + "}", "find").below == (1,)
     assert asked(head + loaded + "setp.eq.s32 %p1, %r2, -1;\n}", "find").below == (2,)
     assert asked(head + loaded + "max.s32 %r4, %r0, 0;\n}", "find").below == (0,)
+    # a remainder is below zero where what is divided is, as an offset that goes backwards
+    wrapped = "mul.lo.s32 %r6, %r2, %r7;\nadd.s32 %r8, %r6, %r5;\nrem.s32 %r9, %r8, %r1;\n"
+    assert asked(head + loaded + wrapped + "shr.s32 %r10, %r9, 31;\n}", "find").below == (2,)
+    assert asked(head + loaded + wrapped + "setp.lt.s32 %p1, %r9, 0;\n}", "find").below == (2,)
+    assert asked(head + loaded + wrapped + "shr.s32 %r10, %r8, 31;\n}", "find").below == ()
 
 
 def test_roundings_that_are_asked_for() -> None:

@@ -25,6 +25,33 @@ BODIES = {
             s = t;
         }
         out[threadIdx.x] = s + c;""",
+    "lanes plainly": """float s = 0, c = 0;
+        for (int i = threadIdx.x; i < n; i += 32) {
+            float w = x[i], t = s + w;
+            c += fabsf(s) >= fabsf(w) ? (s - t) + w : (w - t) + s;
+            s = t;
+        }
+        for (int k = 16; k > 0; k /= 2) { s += __shfl_xor_sync(~0u, s, k); c += __shfl_xor_sync(~0u, c, k); }
+        out[threadIdx.x] = s + c;""",
+    "lanes": """float s = 0, c = 0;
+        for (int i = threadIdx.x; i < n; i += 32) {
+            float w = x[i], t = s + w;
+            c += fabsf(s) >= fabsf(w) ? (s - t) + w : (w - t) + s;
+            s = t;
+        }
+        for (int k = 16; k > 0; k /= 2) {
+            float w = __shfl_xor_sync(~0u, s, k), t = s + w;
+            c += __shfl_xor_sync(~0u, c, k) + (fabsf(s) >= fabsf(w) ? (s - t) + w : (w - t) + s);
+            s = t;
+        }
+        out[threadIdx.x] = s + c;""",
+    "two at once": """float s = 0, c = 0;
+        for (int i = 0; i < n; i += 2) {
+            float w = x[i] + x[i + 1], t = s + w;
+            c += fabsf(s) >= fabsf(w) ? (s - t) + w : (w - t) + s;
+            s = t;
+        }
+        out[threadIdx.x] = s + c;""",
     "double": "double s = 0; for (int i = 0; i < n; ++i) s += x[i]; out[threadIdx.x] = s;",
     "power": "float s = 0; for (int i = 0; i < n; ++i) s += powf(x[i], 1.7f); out[threadIdx.x] = s;",
     "square": "float s = 0; for (int i = 0; i < n; ++i) s += x[i] * x[i]; out[threadIdx.x] = s;",
@@ -76,6 +103,13 @@ def test_a_sum_that_carries_its_losses_is_no_plain_one(ptx: dict[str, str], was:
     for now in ("kahan", "neumaier", "double"):
         assert less(ptx, was, now) == ""
     assert less(ptx, "plain", was) == ""
+
+
+def test_what_is_added_beside_such_a_sum_is_looked_at_too(ptx: dict[str, str]) -> None:
+    for now in ("lanes plainly", "two at once"):
+        assert "without what is lost there" in less(ptx, "neumaier", now)
+        assert less(ptx, now, now) == ""
+    assert less(ptx, "neumaier", "lanes") == "" == less(ptx, "plain", "lanes plainly")
 
 
 def test_what_the_math_library_carries_is_no_sum(ptx: dict[str, str]) -> None:

@@ -36,8 +36,14 @@ MADE = {
         "(unsigned)(i * share >> 32)",
     ),
     "by 64 bits": ("const unsigned long long share = ~0ull / width + 1;", "(unsigned)__umul64hi(share, i)"),
+    "by the upper half": ("const unsigned share = ~0u / width + 1u;", "__umulhi(i, share)"),
+    "by the upper half, of few": ("const unsigned share = ~0u / width + 1u;", "__umulhi(i & 0xffffu, share)"),
+    "put right": (
+        "const unsigned share = ~0u / width;",
+        "__umulhi(i, share) + (i - __umulhi(i, share) * width >= width)",
+    ),
 }
-TOLD = frozenset({"by 20 bits", "by 16 bits where it may", "by 32 bits in 64"})
+TOLD = frozenset({"by 20 bits", "by 16 bits where it may", "by 32 bits in 64", "by the upper half"})
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def _why(*edits: tuple[str, str], kernel: str = "settled") -> str:
     [
         ([("k < kSteps", "k < 3")], "Steps<T>::many"),
         ([("least < Steps<T>::small", "least < T(1e-6)")], "Steps<T>::small"),
-        ([("const T far = cuda::std::numeric_limits<T>::max() / 2;", "const T far = T(1e30);")], "numeric_limits<T>::max"),
+        ([("= cuda::std::numeric_limits<T>::max() / 2", "= T(1e30)")], "numeric_limits<T>::max"),
         # in one place of two
         ([("T least = far", "T least = T(1e30)")], "numeric_limits<T>::max"),
     ],

@@ -14,7 +14,7 @@ import struct
 
 import msgspec
 
-from warplens_tools.toolchain.ptx_flow import Flow, flow_of
+from warplens_tools.toolchain.ptx_flow import Flow, Step, flow_of
 
 #: Of more constants than that the smallest are taken.
 _MOST = 24
@@ -38,6 +38,9 @@ _SIGN = re.compile(
     r"\bsetp\.(?:(?:lt|ge)\.s\d+\s+%\w+,\s*(%\w+),\s*0|(?:gt|le)\.s\d+\s+%\w+,\s*(%\w+),\s*-1"
     r"|(?:eq|ne)\.[sub]\d+\s+%\w+,\s*(%\w+),\s*-\d+)\s*;|\bmax\.s\d+\s+%\w+,\s*(%\w+),\s*0\s*;"
 )
+#: A number's sign in all bits, and what it still follows from.
+_SIGN_BIT = re.compile(r"\bshr\.s(?:32|64)\s+%\w+,\s*(%\w+),\s*(?:31|63)\s*;")
+_LINEAR = ("mov", "cvt", "add", "sub", "mul", "mad", "neg")
 #: Differences whose rounding is asked for, in code where others are not: `-fmad=false` writes all of them so, and the
 #: math library sums and products.
 _ROUNDED = re.compile(r"\bsub\.r[nzmp](?:\.ftz)?\.f32\b")
@@ -137,12 +140,44 @@ def _tags(body: str, flow: Flow) -> tuple[tuple[int, int], ...]:
 
 def _below(body: str, flow: Flow) -> tuple[int, ...]:
     held = {next(filter(None, found.groups())) for found in _SIGN.finditer(body)}
-    found = set[str]()
+    found = _wrapped(flow, held | set(_SIGN_BIT.findall(body)))
     while held:
         steps = [step for register in held for step in flow.steps.get(register, ())]
         found |= {s for step in steps if step.name.startswith("ld.param") for s in step.sources if s != "#"}
         held = {s for step in steps if step.name.startswith(("mov", "cvt")) for s in step.sources}
     return tuple(sorted(map(int, found)))
+
+
+def _wrapped(flow: Flow, asked_of: set[str]) -> set[str]:
+    """What remainders are of that are asked whether they are below zero, as only those of such numbers are."""
+    remainders = [
+        step
+        for step in _steps(flow, _behind(flow, asked_of, ("mov", "cvt")))
+        if step.name.startswith("rem.s")
+    ]
+    divided = _behind(flow, {source for step in remainders for source in step.sources[:1]}, _LINEAR)
+    return {
+        s
+        for step in _steps(flow, divided)
+        if step.name.startswith("ld.param")
+        for s in step.sources
+        if s != "#"
+    }
+
+
+def _behind(flow: Flow, registers: set[str], through: tuple[str, ...]) -> set[str]:
+    """All registers that these are made of by such instructions, and themselves."""
+    found = set(registers)
+    while (
+        more := {s for step in _steps(flow, found) if step.name.startswith(through) for s in step.sources}
+        - found
+    ):
+        found |= more
+    return found
+
+
+def _steps(flow: Flow, registers: set[str]) -> list[Step]:
+    return [step for register in registers for step in flow.steps.get(register, ())]
 
 
 def _free(flow: Flow) -> tuple[int, ...]:

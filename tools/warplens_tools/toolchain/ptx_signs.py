@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from warplens_tools.lazily import cached_property
-from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
+from warplens_tools.toolchain.ptx_flow import Flow, Step, kernels_of
 from warplens_tools.toolchain.symbols import unit_free_name
 
 _LOAD = re.compile(r"ld\.global(?:\.\w+(?:::\w+)*)*\.[usb](?:32|64)\Z")
@@ -20,6 +20,7 @@ _HANDS_ON = re.compile(r"(?:mov|selp|min|max|shfl|redux\.sync\.(?:min|max))\b")
 _ORDERS = re.compile(
     r"\b(setp\.(?:lt|le|gt|ge|lo|ls|hi|hs)(?:\.\w+)*?|min|max|redux\.sync\.(?:min|max))\.([su])(?:32|64)\s+([^;]+);"
 )
+_LOADS_WIDER = re.compile(r"ld\.global(?:\.\w+(?:::\w+)*)*\.([su])32\Z")
 _WIDENS = re.compile(r"cvt\.([su])64\.[su]32\Z")
 _REGISTER = re.compile(r"%(?:rd|r)\d+")
 
@@ -75,15 +76,23 @@ class _Numbers:
         """How what goes into a loop's sums is widened."""
         flow = self._flow
         widened = {
-            register: found[1]
+            register: sign
             for register, steps in flow.steps.items()
             for step in steps
-            if (found := _WIDENS.match(step.name)) and not self._loaded.isdisjoint(step.sources)
+            if (sign := self._widens(register, step))
         }
         for register, steps in flow.steps.items() if widened else ():
             for step in steps:
                 if step.name in ("add.s64", "add.u64") and self._turns(register, step.sources):
                     yield from (widened[source] for source in step.sources if source in widened)
+
+    def _widens(self, register: str, step: Step) -> str:
+        """How an instruction widens what is loaded to 64 bits, or loads it so; "" where it does neither."""
+        if step.place:
+            found = _LOADS_WIDER.match(step.name) if register.startswith("%rd") else None
+        else:
+            found = _WIDENS.match(step.name) if not self._loaded.isdisjoint(step.sources) else None
+        return found[1] if found else ""
 
     def _turns(self, register: str, sources: tuple[str, ...]) -> bool:
         rounds = self._flow.round

@@ -16,5 +16,5 @@ _CALLS = re.compile(
 
 
 def calls_more(before: File, after: File) -> bool:
-    """Whether an edit names such a function that the original does not; one of floats is another than that of doubles."""
+    """Whether an edit names such a function that the original does not; those of floats are others."""
     return bool(set(_CALLS.findall(after.code)) - set(_CALLS.findall(before.code)))

@@ -46,8 +46,8 @@ def why_not_general(before: File, after: File, baseline: Unit, unit: Unit) -> st
 
 
 def _by_type(before: File, after: File, baseline: Unit, unit: Unit) -> str:
-    """Where an edit goes by the types that a kernel is made for, or no longer does, and changes it for several: a run may
-    launch one."""
+    """Where an edit goes by the types that a kernel is made for, or by numbers in their place, and changes it for
+    several: a run may launch one."""
     old, new = (dict(bodies_of(side.ptx)) for side in (baseline, unit))
     made: dict[str, set[str]] = {}
     for kernel in unit.evidence.kernels:

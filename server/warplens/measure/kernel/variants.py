@@ -60,6 +60,10 @@ _EMPTY = (
 )
 #: Indices that are a length, which is one further than they may go.
 _REACHED = _each("a number by value among indices", "reached", _NUMBERS)
+#: Lengths of nothing: rows without an element, no row at all.
+_NONE = _each("one length by value zero", "none", _NUMBERS)
+#: Zeros that have a sign, which a comparison with zero does not see.
+_MINUS = _each("zeros below zero in one buffer", "minus", 4)
 #: No limit at all.
 _ENDLESS = _each("a float by value infinite", "endless", _NUMBERS)
 #: Squares that overflow or vanish, and no quotient.
@@ -126,6 +130,7 @@ _ODD = (
     Variant("with NaN", kind="specials"),
     Variant("with infinities", kind="infinities"),
     *_each("NaN in one buffer", "specials", 4),
+    Variant("with infinities that meet", 2.0, kind="infinities"),
     Variant("with rows of NaN", kind="voids"),
     *_each("rows of NaN in one buffer", "voids", 3),
 )
@@ -283,6 +288,8 @@ VARIANTS = (
     *_VAST,
     *_REACHED,
     *_ENDLESS,
+    *_NONE,
+    *_MINUS,
     *_TWO,
     *ALIASED,
     *_HIGH,
@@ -325,7 +332,19 @@ ALTERNATIVES = (
 )
 #: Those that lead a kernel out of bounds more often than not are for confirming alone.
 LATE = frozenset(
-    v.name for v in (*_FULL_RANGE, *_FULLEST, *_BELOW, *_SIZES, *_HIGH, *_VAST, *_REACHED, *_ENDLESS)
+    v.name
+    for v in (
+        *_FULL_RANGE,
+        *_FULLEST,
+        *_BELOW,
+        *_SIZES,
+        *_HIGH,
+        *_VAST,
+        *_REACHED,
+        *_ENDLESS,
+        *_NONE,
+        *_MINUS,
+    )
 )
 #: Of the launch on larger copies of its memory, where a length, a stride or a count may be larger than the program has
 #: memory for: every integer by value alone, in both directions, some together, and pairs of lengths; and larger ones

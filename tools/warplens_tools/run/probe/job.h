@@ -67,11 +67,12 @@ struct Parameter {
 // leads by, of any size; `masked` has one more bit that the kernel asks a number by value for, or one less; `tables` are
 // `fields` are keys in which bit fields are alike, or that are in order, by `scale` one of six ways; `centred` floats less
 // one of them; `tagged` numbers with bits that the kernel masks off before it is led by them; `brim` integers at the ends of
-// what their type holds, by `scale` one of six ways. `tables` are
+// what their type holds, by `scale` one of six ways; `none` is a length by value of zero, `minus` zeros below zero here and
+// there. `infinities` lie in the same places of all buffers where `scale` says so. `tables` are
 // tables of pointers to what is only read, whose entries lead one or two elements further.
 struct Variant {
     // those before `scalars` are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, nicked, near, halfway, fields, centred, tagged, brim, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, against, moved };
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, nicked, near, halfway, fields, centred, tagged, brim, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, against, none, minus, moved };
 
     static constexpr double kVanishing = 0.005;
 
@@ -88,6 +89,8 @@ struct Variant {
     static constexpr std::size_t sentinels_from = 16;
     // `brim`: in this way bytes alone, which lead nowhere far; in these the lowest with a sign, and limbs once more.
     static constexpr double bytes_full = 1, lowest = 3, other_limbs = 5;
+    // `infinities`: in the same places of all buffers.
+    static constexpr double meeting = 2;
     // Which buffers are the others' complements: in one of both ways any two of four are.
     bool is_other(std::size_t buffer) const { return (buffer ^ (scale == other_limbs ? buffer >> 1 : 0)) & 1; }
     int target = -1;  // which buffer of integers, or which integer passed by value; -1: all
@@ -107,7 +110,7 @@ struct Variant {
     bool shortened() const { return kind == moved && scale == 0 && noise != 0; }
     bool own() const { return kind == moved && scale == 1 && noise == 0 && beside.empty(); }
     bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped || kind == longer || kind == reached || kind == upper || kind == nicked || kind == plus || kind == fields || kind == tagged || kind == brim; }
-    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == endless || kind == toggled || kind == many || kind == few || kind == reshaped || kind == numbers || kind == high || kind == aliased || kind == settled || kind == loose || kind == masked || kind == against; }
+    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == endless || kind == toggled || kind == many || kind == few || kind == reshaped || kind == numbers || kind == high || kind == aliased || kind == settled || kind == loose || kind == masked || kind == against || kind == none; }
     // Numbers by value, with buffers or, as -1, without.
     bool of_numbers() const { return by_value() || kind == asked || kind == below || kind == brim; }
     // Of what is passed by value, floats or pointers.
@@ -132,7 +135,7 @@ struct Variant {
     // Whole rows of zeros: what is divided by their sums is NaN or infinite where the kernel does not guard against it.
     bool empties() const { return any([](const Variant& v) { return v.kind == blanks || v.kind == striped || v.kind == halves || v.kind == naught || v.kind == vacant; }); }
     // Numbers that no program has but by mistake or on purpose: who differs there alone is not called wrong.
-    bool remote() const { return any([](const Variant& v) { return v.kind == vast || v.kind == aliased || v.kind == near; }); }
+    bool remote() const { return any([](const Variant& v) { return v.kind == vast || v.kind == aliased || v.kind == near || v.kind == none || v.kind == minus; }); }
 };
 
 // A `__device__` or `__constant__` variable. `live` names its twin in the running program, "" if it has none.

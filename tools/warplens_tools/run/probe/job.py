@@ -154,6 +154,8 @@ VariantKind = Literal[
     "tagged",
     "brim",
     "against",
+    "none",
+    "minus",
 ]
 
 

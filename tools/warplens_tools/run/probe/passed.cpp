@@ -58,7 +58,8 @@ void change(std::uint8_t* at, unsigned width, Variant::Kind kind, int turn, std:
         const std::int64_t negative = value > 1 && random() % 2 ? -value : -1;
         std::memcpy(at, &negative, width);
     }
-    if (kind == Variant::more || kind == Variant::many || kind == Variant::below || kind == Variant::reshaped || kind == Variant::few) return;
+    if (kind == Variant::none) std::memset(at, 0, width);
+    if (kind == Variant::none || kind == Variant::more || kind == Variant::many || kind == Variant::below || kind == Variant::reshaped || kind == Variant::few) return;
     const std::int64_t raised = value ? value : 1, less = step > 1 ? (value >= std::max(kFewLong, 2 * step) ? value - step : value) : value > 0 ? value - 1 : value;
     const std::int64_t other = kind == Variant::raised ? raised : kind == Variant::halved ? value / 2 : less;
     std::memcpy(at, &other, width);
@@ -110,7 +111,8 @@ bool Inputs::suits(const Word& word, Variant::Kind kind) const {
         case Variant::many: return was > 0 && was <= kSmall;
         case Variant::few: return was > 3 && was <= kHuge;
         case Variant::raised: return was == 0;
-        case Variant::less: return was > 0;
+        case Variant::less:
+        case Variant::none: return was > 0;
         case Variant::below: return was >= 0 && was <= kSmall && job_.below.count(word.parameter);
         default: return true;
     }

@@ -88,16 +88,24 @@ void Inputs::put_one(const Variant& variant, std::uint64_t seed, const Variant* 
     }
     // columns that are empty in one buffer are so in others
     const std::uint64_t shared = variant.kind == Variant::striped ? next() & ~std::uint64_t{UINT32_MAX} : 0;
+    const bool meets = variant.kind == Variant::infinities && variant.scale == Variant::meeting;
+    const std::uint64_t same = meets ? next() : 0;
     for (std::size_t i = 0; i < floats_.size(); ++i) {
         const std::uint64_t own = next();
         if (of_one && beside->means(floats_[i].group, groups_of(floats_), job_.seed)) continue;
-        if (variant.kind == Variant::striped || variant.means(floats_[i].group, groups_of(floats_), job_.seed)) put_floats(floats_[i], variant, shared ? shared | (own & UINT32_MAX) : own);
+        if (variant.kind == Variant::striped || variant.means(floats_[i].group, groups_of(floats_), job_.seed)) put_floats(floats_[i], variant, meets ? same : shared ? shared | (own & UINT32_MAX) : own);
     }
 }
 
 void Inputs::put_floats(const Area& area, const Variant& variant, std::uint64_t seed) {
     if (variant.kind == Variant::mingled) return mingle(area, seed);
     if (variant.kind == Variant::moved) return memory_.move(area.stretch, variant.scale, variant.noise, seed);
+    if (variant.kind == Variant::minus) {
+        constexpr double below = -0.0;
+        std::uint64_t stands = 0;
+        std::memcpy(&stands, &below, sizeof stands);
+        return memory_.vary(area.stretch, Variant::specials, 0, seed, stands);
+    }
     const bool in_rows = variant.kind == Variant::blanks || variant.kind == Variant::voids;
     std::uint64_t period = variant.kind == Variant::striped ? (lengths_.empty() ? 0 : lengths_[(static_cast<std::size_t>(variant.target) + job_.seed) % lengths_.size()]) : in_rows ? row(seed) : 0;
     // what is no longer than one row has none
