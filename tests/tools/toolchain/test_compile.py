@@ -86,6 +86,29 @@ def test_without_special_functions_the_same_device_code_is_made(
     assert set(lean[1].dependencies) <= set(whole[1].dependencies)
 
 
+def test_a_unit_that_calls_other_units_functions_is_compiled_for_the_linker_where_that_is_asked_for(
+    toolchain: Toolchain, tmp_path: Path
+) -> None:
+    unit = tmp_path / "k.cu"
+    unit.write_text("__device__ float other(float x);\n__global__ void k(float* p) { *p = other(*p); }\n")
+
+    def made(name: str, *, relocatable: bool) -> BinaryEvidence:
+        return compile_unit(
+            unit,
+            toolchain=toolchain,
+            flags=FLAGS,
+            arch="sm_90",
+            workdir=tmp_path / name,
+            relocatable=relocatable,
+        )
+
+    with pytest.raises(CompileError, match="Unresolved extern"):
+        made("whole", relocatable=False)
+    evidence = made("linked", relocatable=True)
+    assert [k.qualified_name for k in evidence.kernels] == ["k"]
+    assert evidence.origin.endswith(" -rdc=true")
+
+
 def test_kernels_resources_and_dependencies(unit: Path, toolchain: Toolchain, tmp_path: Path) -> None:
     evidence = _compile(unit, toolchain, tmp_path / "w")
     assert sorted(k.qualified_name for k in evidence.kernels) == ["plain", "scale", "scale"]

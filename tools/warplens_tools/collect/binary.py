@@ -81,6 +81,7 @@ def collect_binary(
             through=die_with_parent,
             on_start=on_start,
             special_functions=False,
+            relocatable=True,
         )
         fresh = cache.keep(fresh)
     # Hashing what the unit was built from takes as long as parsing the SASS; nvdisasm leaves a core free.

@@ -40,6 +40,9 @@ _SPECIAL_FUNCTIONS = re.compile(
     r"\b(?:assoc_laguerre|assoc_legendre|beta|(?:comp_)?ellint_[123]|cyl_bessel_[ijk]|cyl_neumann|expint|hermite"
     r"|laguerre|legendre|riemann_zeta|sph_bessel|sph_legendre|sph_neumann)[fl]?\b"
 )
+#: What ptxas says of a call of a device function that no file of the unit defines, and the option with which the linker
+#: is left to find it.
+_OF_OTHER_UNITS, _RELOCATABLE = "Unresolved extern function", "-rdc=true"
 _MARKER = re.compile(rb'\n# \d+ "([^"<][^"]*)"')
 
 
@@ -57,6 +60,7 @@ def compile_unit(
     on_start: Callable[[], None] | None = None,
     keep_text: bool = False,
     special_functions: bool = True,
+    relocatable: bool = False,
 ) -> BinaryEvidence:
     """Compile `unit` for `arch`, e.g. "sm_90a", writing only inside `workdir` (made, and left, by this call).
 
@@ -69,6 +73,8 @@ def compile_unit(
         keep_text: leave the preprocessed device text in `workdir` too, as `DEVICE_TEXT`.
         special_functions: False compiles faster, and the same device code, `WITHOUT_SPECIAL_FUNCTIONS` where the unit
             does well without them.
+        relocatable: whether a unit that calls device functions of other units, and whose flags do not say so, is
+            compiled as the build of its program must: with `-rdc=true`, which the evidence's origin then names.
 
     Raises:
         InputError: no such file, not UTF-8, or an architecture or option that this nvcc does not know.
@@ -99,6 +105,9 @@ def compile_unit(
     done = compiled(*without, on_start=on_start)
     if without and done.status != 0 and _SPECIAL_FUNCTIONS.search(done.stderr + done.stdout):
         done = compiled()
+    linked = relocatable and done.status != 0 and _OF_OTHER_UNITS in done.stderr + done.stdout
+    if linked:
+        done = compiled(*without, _RELOCATABLE)
     ptx_path = next(iter(sorted(workdir.glob("*.ptx"))), None)
     ptx = ptx_path.read_text(errors="replace") if ptx_path else ""
     output = done.stderr + done.stdout
@@ -113,7 +122,7 @@ def compile_unit(
     return BinaryEvidence(
         path=str(unit),
         arch=arch,
-        origin=f"nvcc {tool_version(nvcc)}",
+        origin=f"nvcc {tool_version(nvcc)}{f' {_RELOCATABLE}' if linked else ''}",
         flags=flags.arguments,
         kernels=_kernels(output, ptx, arch, workdir / "unit.cubin"),
         messages=(*flags.messages, *([foreign] if foreign else []), *messages),
