@@ -629,6 +629,18 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=True,
         ),
     ),
+    "unguarded-sums": (
+        Sample("rows by a quotient", kernel("o[i / n] += a[i] * a[i % n];"), finds=True),
+        Sample("one element of a block", kernel("if (i < n) o[blockIdx.x] += a[i];"), finds=True),
+        Sample("one thread of a block", kernel("if (threadIdx.x == 0) o[blockIdx.x] += a[i];"), finds=False),
+        Sample("each its own", kernel("o[i] += a[i];"), finds=False),
+        Sample("from each thread on", kernel("for (int k = i; k < n; k *= 2) o[k] += a[k];"), finds=False),
+        Sample(
+            "blocks of one thread",
+            kernel("o[blockIdx.x] += a[i];", launch="k<<<n, 1>>>(a, o, n);"),
+            finds=False,
+        ),
+    ),
     "owned-sums": (
         Sample(
             "taps of a point",

@@ -37,10 +37,10 @@ def counted_searches(tree: SourceTree, kernel: Kernel) -> tuple[CountedSearch, .
     if expanded is None:
         return ()
     code = expanded.tree.code_of(expanded.function.body)
-    found = list(_in_body(expanded.tree, expanded.function.body))
+    found = list(_in_body(expanded.tree, expanded.function.body)) if "while" in code else []
     for name in sorted(called_names(tree, code)):
         for function in functions_named(tree, name):
-            if function.is_device:
+            if function.is_device and "while" in tree.code_of(function.body):
                 found += _in_body(tree, function.body)
     return tuple(found)
 
