@@ -74,7 +74,7 @@ class UnguardedSums(MicroTool):
                     f"Race: {who} add to {text} by a plain load and store: of those that meet, all but one are lost."
                 ),
                 guidance=(
-                    "Add up over the threads of one element first (in a register along a loop, by shuffles over a warp, "
+                    "Add up over the threads of one element first (in a register along a loop, by shuffles over warps, "
                     f"in shared memory over a block), and let one thread store to {access.name}."
                 ),
                 evidence=(self.view.observe("update without an atomic", text, tier="source"),),
