@@ -926,6 +926,12 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     ),
     "element-gathers": (
         Sample(
+            "a place by a product of 24 bits",
+            "__global__ void k(const char *a, int *o) { int i = __mul24(blockIdx.x, blockDim.x) + threadIdx.x; "
+            "int s = 0; for (int j = 0; j < 4; ++j) s += a[i + j]; o[i] = s; }",
+            finds=False,
+        ),
+        Sample(
             "the coordinates of a neighbour",
             kernel("int j = (int)a[i]; o[i] = a[3 * j] + a[3 * j + 1] + a[3 * j + 2];"),
             finds=True,

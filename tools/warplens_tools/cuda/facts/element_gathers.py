@@ -70,6 +70,10 @@ class _Reader:
         pointer = self.pointers.element(node)
         if pointer is None or pointer.space != "global" or not self._is_fixed(loop, around[-1]):
             return None
+        if pointer.offset is not None:
+            return (
+                None  # a place that threads and blocks tell: `__mul24(blockIdx.x, blockDim.x) + threadIdx.x`
+            )
         names = [self.tree.code_of(n) for n in addends(index)]
         if loop.variable not in names or len(names) < 2:
             return None
@@ -89,7 +93,7 @@ class _Reader:
             rest = sorted(p for p in parts if not p.isdigit())
             chosen = {w for p in rest for w in _WORD.findall(p)} & (self.names.data | self.called)
             pointer = self.pointers.element(node) if chosen else None
-            if pointer is not None and pointer.space == "global":
+            if pointer is not None and pointer.space == "global" and pointer.offset is None:
                 offset = sum(int(p) for p in parts if p.isdigit())
                 places.setdefault((pointer.name, *rest), {}).setdefault(offset, node)
         return tuple(
