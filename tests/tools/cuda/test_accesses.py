@@ -289,3 +289,16 @@ def test_arrays_of_the_file_are_known_where_a_macro_is_in_the_kernel(real: str) 
     found = accesses(tree, model_of(tree, "k.cu").kernels[0])
     assert [(a.name, a.space) for a in found] == [("o", "global"), ("table", "constant"), ("count", "global")]
     assert [getattr(a.declared, "sizes", None) for a in found[1:]] == [(64,), (8,)]
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ("int i = threadIdx.x; const float* q; q = in + n; out[i] = q[i];", ("in", "n + threadIdx.x")),
+        ("int i = threadIdx.x; const float* q; q = out; q = in + i; out[i] = *q;", ("in", "threadIdx.x")),
+        ("int i = threadIdx.x; const float* q; if (n) q = in; else q = out; out[i] = q[i];", ("q", "")),
+    ],
+)
+def test_a_pointer_that_is_set_after_its_declaration_is_followed(body: str, place: tuple[str, str]) -> None:
+    read_place = next(a for a in found(body) if a.reads)
+    assert (read_place.name, describe(read_place.index) if read_place.index is not None else "") == place

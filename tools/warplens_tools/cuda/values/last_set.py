@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -62,6 +63,15 @@ def reaching(tree: SourceTree, binding: Binding, at: int, member: str = "") -> R
     if operator is None or operator.type != "=" or value is None:
         return None
     return Reached(tree.code_of(value), value.start_byte, found.member)
+
+
+def set_anew(name: str, code: str) -> bool:
+    """Whether a pointer is assigned, swapped or has its address taken, beyond being advanced."""
+    word = re.escape(name)
+    advanced = rf"\b{word}\s*=\s*{word}\s*[-+]"
+    return bool(
+        re.search(rf"\b{word}\s*=(?!=)|(?<!&)&\s*{word}\b(?!\s*\[)", re.sub(advanced, "", code))
+    ) or bool(re.search(rf"\bswap\s*\([^()]*\b{word}\b", code))
 
 
 def set_members(tree: SourceTree, binding: Binding, at: int, members: str) -> Mapping[str, Node] | None:

@@ -18,7 +18,7 @@ from warplens_tools.cuda.values.bindings import Binding, value_node
 from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import Form
-from warplens_tools.cuda.values.last_set import last_set
+from warplens_tools.cuda.values.last_set import last_set, set_anew
 
 Space = Literal["global", "shared", "local", "constant", "unknown"]
 
@@ -107,8 +107,20 @@ class PointerReader:
             return None
         if binding.kind == "array":
             return self._of_file(node)
+        if binding.kind == "pointer" and not binding.value:
+            return self._assigned(node, binding)
         kept = binding.kind != "pointer" or self.reader.set_once(binding)
         return self._local(binding) if kept else self._advanced_local(node, binding)
+
+    def _assigned(self, node: Node, binding: Binding) -> Pointer | None:
+        """A local pointer declared without a value: what it was set to last, where every way comes past that."""
+        found = last_set(self.reader.tree, binding, node.start_byte)
+        operator = found.part("operator") if found is not None else None
+        return (
+            self.pointer(found.part("right"))
+            if found and operator is not None and operator.type == "="
+            else None
+        )
 
     def _from_caller(self, node: Node, binding: Binding, handed: Pointer) -> Pointer:
         """A parameter of a called function: the caller's pointer, as far on as the function has advanced it."""
@@ -191,7 +203,7 @@ class PointerReader:
     def _moved(self, binding: Binding, found: Pointer) -> Pointer | None:
         """A pointer that is advanced stays in its array; one that is set anew may leave it."""
         code = self.tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")
-        if _set_anew(binding.name, code):
+        if set_anew(binding.name, code):
             return None
         return msgspec.structs.replace(found, traced=None)
 
@@ -360,15 +372,6 @@ _ACCESSOR = re.compile(
 #: `const PtrStepSz<uchar>`
 _PITCHED = re.compile(r"(?:const\s+)?(?:\w+::)*PtrStep(?:Sz)?\s*<(?P<element>[\w\s:]+)>")
 _EXTENT = re.compile(r"\[([^\]]+)\]")
-
-
-def _set_anew(name: str, code: str) -> bool:
-    """Whether a pointer is assigned, swapped or has its address taken, beyond being advanced."""
-    word = re.escape(name)
-    advanced = rf"\b{word}\s*=\s*{word}\s*[-+]"
-    return bool(
-        re.search(rf"\b{word}\s*=(?!=)|(?<!&)&\s*{word}\b(?!\s*\[)", re.sub(advanced, "", code))
-    ) or bool(re.search(rf"\bswap\s*\([^()]*\b{word}\b", code))
 
 
 def _rescaled(offset: Form | None, old: int | None, new: int | None) -> Form | None:
