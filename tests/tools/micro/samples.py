@@ -53,6 +53,16 @@ def tensor(body: str) -> str:
     )
 
 
+def product(left: str, right: str, result: str) -> str:
+    """A kernel whose blocks add up a product of two rows each."""
+    return (
+        "__global__ void k(const float *a, const float *b, float *c, int n)\n{ __shared__ float s[256]; "
+        f"s[threadIdx.x] = a[{left} + threadIdx.x] * b[{right} + threadIdx.x]; __syncthreads(); "
+        "for (int d = 128; d > 0; d >>= 1) { if (threadIdx.x < d) s[threadIdx.x] += s[threadIdx.x + d]; "
+        f"__syncthreads(); }} if (threadIdx.x == 0) c[{result}] = s[0]; }}"
+    )
+
+
 def rows_of_loaded_length(index: str) -> str:
     """A kernel that fills rows whose length all its threads load from one place."""
     return f"__global__ void k(float *o, const int *w)\n{{ {INDEX} o[{index}] = 0.0f; }}"
@@ -628,6 +638,21 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             ),
             finds=True,
         ),
+    ),
+    "product-per-block": (
+        Sample(
+            "two axes of blocks",
+            product("blockIdx.y * n", "blockIdx.x * n", "blockIdx.y * gridDim.x + blockIdx.x"),
+            finds=True,
+        ),
+        Sample(
+            "quotient and remainder", product("blockIdx.x / n * n", "blockIdx.x % n * n", "blockIdx.x"), finds=True
+        ),
+        Sample(
+            "rows that two blocks share", product("blockIdx.x * n", "blockIdx.x / 2 * n", "blockIdx.x"), finds=False
+        ),
+        Sample("a row by one vector", product("blockIdx.y * n", "0", "blockIdx.y"), finds=False),
+        Sample("the same row of both", product("blockIdx.y * n", "blockIdx.y * n", "blockIdx.y"), finds=False),
     ),
     "unguarded-sums": (
         Sample("rows by a quotient", kernel("o[i / n] += a[i] * a[i % n];"), finds=True),

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""product-per-block
+
+**What.** A block works out one element of a product: its threads multiply a row that one number of the block chooses by
+a row that another one chooses, and add up over the block.
+
+**Why it costs.** Every row is loaded again by each of the blocks that need it, two loads for a multiply-add, and the
+block ends in a reduction with barriers for a single number. A block that works out a tile of results loads each element
+once for all results of its row or column.
+
+**Wrong**
+
+```cuda
+float p = a[blockIdx.y * n + threadIdx.x] * b[blockIdx.x * n + threadIdx.x];   // one result a block
+p = reduce_block(p);
+if (threadIdx.x == 0) c[blockIdx.y * gridDim.x + blockIdx.x] = p;
+```
+
+**Right**
+
+```cuda
+__shared__ float as[64][17], bs[64][17];           // 64 x 64 results a block, 4 x 4 a thread
+...                                                 // or cublasSgemm
+```
+
+**Evidence.** Two loads of global memory that move with the thread, each with a number of the block (an axis of the
+grid, a quotient or a remainder of one) that the other's index does not hold; a store by few threads whose index holds
+both.
+
+**Threshold.** None: it is information, for how many rows there are is not known.
+
+**References.** CUDA C++ Programming Guide, "Shared Memory" (matrix multiplication); CUTLASS, "Efficient GEMM in CUDA".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.values.forms import Form
+from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.micro.base import MicroTool
+
+_LANE = "threadIdx.x"
+
+
+class ProductPerBlock(MicroTool):
+    """A block for each element of a product."""
+
+    code = "WL131"
+    slug = "product-per-block"
+    title = "A block for each element of a product"
+    rule_words = "L1|L2|barrier"
+    tiers = ("source", "binary")
+    relevant = ("memory", "latency", "compute")
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel."""
+        reads = [a for a in self.view.global_accesses if _moves(a)]
+        for write in self.view.global_accesses:
+            if not write.writes or write.index is None or write.index.mentions(_LANE):
+                continue
+            pair = _rows(reads, _axes(write.index))
+            if pair is None:
+                continue
+            first, second = pair
+            yield self.finding(
+                first.span,
+                severity="information",
+                confidence="low",
+                message=(
+                    f"A block for one result: {first.name} and {second.name} are each loaded again by all blocks that "
+                    f"need the row, two loads a multiply-add, and the block adds up a single element of {write.name}."
+                ),
+                guidance=(
+                    "Let a block work out a tile of results, several a thread, from tiles of both operands in shared "
+                    "memory: each element loaded then serves as many results; a product of matrices is cuBLAS' work."
+                ),
+                evidence=(self.view.observe("numbers of the block that choose rows", 2.0, tier="source"),),
+                related=(RelatedSpan(second.span, "the other row"), RelatedSpan(write.span, "the result")),
+                index_query="tiled matrix multiplication shared memory",
+            )
+            return
+
+
+def _moves(access: ArrayAccess) -> bool:
+    return access.reads and not access.writes and access.index is not None and access.index.mentions(_LANE)
+
+
+def _of_block(index: Form | None) -> frozenset[str]:
+    """The numbers of the block in an index: axes of the grid, quotients and remainders of them."""
+    return frozenset(
+        symbol.name
+        for symbols, _ in (index.terms if index is not None else ())
+        for symbol in symbols
+        if _axes(Form((((symbol,), 1),))) and not symbol.mentions(_LANE)
+    )
+
+
+def _axes(index: Form) -> frozenset[str]:
+    """The axes of the grid that an index hangs on."""
+    return frozenset(s.name for s in index.symbols if s.kind == "block")
+
+
+def _rows(reads: list[ArrayAccess], axes: frozenset[str]) -> tuple[ArrayAccess, ArrayAccess] | None:
+    """Two loads of which each has a number of the block that the other has not, and neither says which block it is, as
+    both together do."""
+    parts = [(a, _of_block(a.index), _axes(a.index)) for a in reads if a.index is not None]
+    for first, own, from_first in parts:
+        for second, other, from_second in parts:
+            apart = first.name != second.name and own - other and other - own
+            if apart and from_first | from_second == axes and not (axes <= own or axes <= other):
+                return first, second
+    return None
