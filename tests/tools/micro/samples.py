@@ -63,6 +63,15 @@ def product(left: str, right: str, result: str) -> str:
     )
 
 
+def summed(place: str, taken: str) -> str:
+    """A kernel that stores at a place, and a host that takes what it stored."""
+    return kernel(
+        f"if (i < n) {place} = a[i];",
+        launch="k<<<64, 256>>>(a, o, n); cudaMemcpy(h, o, 256, cudaMemcpyDeviceToHost); "
+        f"for (int b = 0; b < 64; ++b) {taken}",
+    )
+
+
 def rows_of_loaded_length(index: str) -> str:
     """A kernel that fills rows whose length all its threads load from one place."""
     return f"__global__ void k(float *o, const int *w)\n{{ {INDEX} o[{index}] = 0.0f; }}"
@@ -653,6 +662,18 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         ),
         Sample("a row by one vector", product("blockIdx.y * n", "0", "blockIdx.y"), finds=False),
         Sample("the same row of both", product("blockIdx.y * n", "blockIdx.y * n", "blockIdx.y"), finds=False),
+    ),
+    "sums-on-host": (
+        Sample("a number of each block", summed("o[blockIdx.x]", "t += h[b];"), finds=True),
+        Sample(
+            "added by a function that is handed the array",
+            "float total(float *o) { float h[64], t = 0; cudaMemcpy(h, o, 256, cudaMemcpyDeviceToHost); "
+            "for (int b = 0; b < 64; ++b) t += h[b]; return t; }\n"
+            + kernel("if (i < n) o[blockIdx.x] = a[i];", launch="k<<<64, 256>>>(a, o, n); total(o);"),
+            finds=True,
+        ),
+        Sample("looked at and not added", summed("o[blockIdx.x]", "use(h[b]);"), finds=False),
+        Sample("a number of each thread", summed("o[i]", "t += h[b];"), finds=False),
     ),
     "unguarded-sums": (
         Sample("rows by a quotient", kernel("o[i / n] += a[i] * a[i % n];"), finds=True),
