@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -14,6 +14,7 @@ from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.rewrite.base import Apply, Refused, RewriteResult, Target
 from warplens_tools.rewrite.common.normal_forms import plainly
+from warplens_tools.rewrite.common.normal_strides import an_output_each
 from warplens_tools.rewrite.common.texts import between
 from warplens_tools.text import SourceText
 
@@ -21,7 +22,8 @@ from warplens_tools.text import SourceText
 def refusing(edit: Callable[[SourceText, SourceModel, Kernel, Target], RewriteResult]) -> Apply:
     """`edit` with what it raises as `Refused` given back as a refusal.
 
-    A kernel that it refuses as it stands is tried once more with its loops and pointers in their normal form.
+    A kernel that it refuses as it stands is tried once more with its loops and pointers in their normal form, and with
+    an output for each thread where threads stride over them.
     """
 
     @functools.wraps(edit)
@@ -33,21 +35,36 @@ def refusing(edit: Callable[[SourceText, SourceModel, Kernel, Target], RewriteRe
         except RecursionError:
             # thousands of brackets, as code that was generated has
             return RewriteResult(refused="the kernel nests deeper than it could be read")
-        plain = plainly(text, model.path, kernel) if not target.lines else None
-        if plain is None:
+        if target.lines:
             return refused
-        again = parse(plain, model.path)
-        mine = again.kernel(kernel.qualified_name)
-        if mine is None or mine.broken:
-            return refused
-        try:
-            result = edit(plain, again, mine, target)
-        except (Refused, RecursionError):
-            return refused
-        after = plain.apply(list(result.edits))
-        return msgspec.structs.replace(result, edits=between(text, after)) if result.edits else refused
+        for other in _other_forms(text, model, kernel):
+            again = parse(other, model.path)
+            mine = again.kernel(kernel.qualified_name)
+            if mine is None or mine.broken:
+                continue
+            try:
+                result = edit(other, again, mine, target)
+            except (Refused, RecursionError):
+                continue
+            if result.edits:
+                after = other.apply(list(result.edits))
+                return msgspec.structs.replace(result, edits=between(text, after))
+        return refused
 
     return apply
+
+
+def _other_forms(text: SourceText, model: SourceModel, kernel: Kernel) -> Iterator[SourceText]:
+    """The file with the kernel in its normal form, and with an output for each of its threads, where that differs."""
+    plain = plainly(text, model.path, kernel)
+    if plain is not None:
+        yield plain
+    now = plain or text
+    again = parse(now, model.path) if plain is not None else model
+    mine = again.kernel(kernel.qualified_name)
+    single = an_output_each(now, again, mine) if mine is not None and not mine.broken else None
+    if single is not None:
+        yield single
 
 
 def expanded_kernel(file: SourceTree, kernel: Kernel) -> KernelTree:
