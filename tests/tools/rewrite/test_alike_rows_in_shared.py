@@ -79,6 +79,7 @@ def test_outputs_in_a_plane_share_structures() -> None:
         ("for (int k = 0; k < n; k++)", "for (int k = 0; k < 8; k++)"),
         ("float m =", "__syncthreads(); float m ="),
         ("s += qr[d] * K[k * D + d]", "s += qr[d] * K[k * D + d + q]"),
+        ("s += qr[d] * K[k * D + d]", "{ int to = (int)qr[d]; s += K[k * D + to * n]; }"),
     ],
 )
 def test_other_loops_are_left_alone(old: str, new: str) -> None:

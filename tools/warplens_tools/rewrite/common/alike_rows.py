@@ -100,6 +100,15 @@ class _Reader:
         self.view, self.outputs, self.loop = view, outputs, loop
         self.counter = view.forms.loop(loop.node).counter
         self.written = {view.array(e) for e in stores(view, view.body)}
+        #: What the loop's body declares.
+        self.inside = {
+            view.code(n)
+            for d in walk(loop.body)
+            if d.type == "declaration"
+            for one in d.children_by_field_name("declarator")
+            for n in walk(one.child_by_field_name("declarator") or one)
+            if n.type == "identifier"
+        }
         self.changed = {name for name, _ in assigned(view.body, view)}
 
     def rows(self) -> Iterator[Rows]:
@@ -155,7 +164,7 @@ class _Reader:
                 low, high = (
                     (low + span[0], high + span[1]) if sign == "+" else (low - span[1], high - span[0])
                 )
-            elif any(s.kind == "loop" for s in form.symbols):
+            elif any(s.kind == "loop" for s in form.symbols) or view.names(term) & self.inside:
                 return None
             else:
                 bases.append((sign, term))

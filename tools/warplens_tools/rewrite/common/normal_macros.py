@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Macros with parameters, written out where a kernel uses them in an expression: `img[IDX(y, x)]` as
-`img[y * width + x]`.
-"""
+"""Macros with parameters that say an element or its place, written out: `img[IDX(y, x)]` as `img[y * width + x]`."""
 
 from __future__ import annotations
 
@@ -49,6 +47,8 @@ def _expansion(file: SourceTree, call: Node) -> str:
     new = file.macros.expand(file.code_of(call))
     if new is None or _NO_EXPRESSION.search(new) or call.parent.type == "expression_statement":
         return ""
+    if "[" not in new and not _is_in_index(call):
+        return ""
     new = " ".join(new.split())
     for one in listed.named_children:
         plain = file.code_of(one).strip()
@@ -56,6 +56,16 @@ def _expansion(file: SourceTree, call: Node) -> str:
             # brackets around a parameter, but not those of a cast or of a call
             new = re.sub(rf"(?<![\w)\]])\(\s*{plain}\s*\)(?=\s*(?:[-+*/%<>=!&|^?:,)\]]|$))", plain, new)
     return _bare(new) if call.parent.type in _WHOLE_PLACES else new
+
+
+def _is_in_index(node: Node) -> bool:
+    """Whether a node stands in the index of an element."""
+    outer = node.parent
+    while outer is not None and not outer.type.endswith("_statement"):
+        if outer.type == "subscript_argument_list":
+            return True
+        outer = outer.parent
+    return False
 
 
 def _bare(code: str) -> str:

@@ -90,7 +90,7 @@ class _Moved:
         statement = changes[0].parent if changes and changes[0].type == "assignment_expression" else None
         if statement is None or statement.type != "expression_statement" or statement.parent != self.body:
             return ()
-        if not all(any(holds(n, c) for n in walk(self.body) if n.type in LOOPS) for c in changes[1:]):
+        if not all(self._steps_on(change) for change in changes[1:]):
             return ()
         begin = self._advance(changes[0], name)
         uses = self._uses(self.body, name)
@@ -102,6 +102,14 @@ class _Moved:
         edits = [TextEdit(self.file.span(statement), f"{' '.join(element.split())} {new} = {begin};")]
         later = [n for n in uses if n.start_byte >= statement.end_byte]
         return (*edits, *(TextEdit(self.file.span(n), new) for n in later))
+
+    def _steps_on(self, change: Node) -> bool:
+        """Whether a loop moves a pointer from iteration to iteration, by `*p++`, or by a step that is all it does."""
+        loops = [n for n in walk(self.body) if n.type in LOOPS and holds(n, change)]
+        outer = change.parent
+        alone = outer is not None and (outer.type == "expression_statement" or outer.type in LOOPS)
+        in_head = any((u := n.child_by_field_name("update")) is not None and holds(u, change) for n in loops)
+        return bool(loops) and (alone or in_head or change.type == "update_expression")
 
     def _advance(self, node: Node, name: str) -> str | None:
         """`A + n` of `A += n` and of `A = A + n`; None for all else."""

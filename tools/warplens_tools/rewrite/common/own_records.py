@@ -111,11 +111,10 @@ class RecordReader:
         holder, at = use.parent, use
         while holder is not None and holder.type in ("binary_expression", "parenthesized_expression"):
             holder, at = holder.parent, holder
-        name = (
-            field(holder, "declarator") if holder is not None and holder.type == "init_declarator" else None
-        )
+        begins = holder is not None and holder.type == "init_declarator"
+        name = holder.child_by_field_name("declarator") if holder is not None and begins else None
         while name is not None and name.type == "pointer_declarator":
-            name = field(name, "declarator")
+            name = name.child_by_field_name("declarator")
         if name is None or name.type != "identifier" or operator_of(unwrapped(at)) != "+":
             raise Refused("the array is passed on")
         if unwrapped(field(unwrapped(at), "left")).id != use.id:
