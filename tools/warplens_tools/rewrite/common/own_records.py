@@ -108,11 +108,12 @@ class RecordReader:
 
     def _begun(self, use: Node) -> tuple[Node, str]:
         """What is added to an array where a pointer is declared, and its name."""
-        holder, at = use.parent, use
+        holder, at, name = use.parent, use, None
         while holder is not None and holder.type in ("binary_expression", "parenthesized_expression"):
-            holder, at = holder.parent, holder
-        begins = holder is not None and holder.type == "init_declarator"
-        name = holder.child_by_field_name("declarator") if holder is not None and begins else None
+            at = holder
+            holder = holder.parent
+        if holder is not None and holder.type == "init_declarator":
+            name = holder.child_by_field_name("declarator")
         while name is not None and name.type == "pointer_declarator":
             name = name.child_by_field_name("declarator")
         if name is None or name.type != "identifier" or operator_of(unwrapped(at)) != "+":
