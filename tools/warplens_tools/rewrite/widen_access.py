@@ -198,7 +198,8 @@ def by_traffic(code: str) -> float:
 REWRITE = Rewrite(
     slug="widen-access",
     title="Access several neighbouring elements at a time",
-    apply=refusing(_apply),
+    # strides are walked in vectors as they are, by widen-loop
+    apply=refusing(_apply, singly=False),
     answers=("scalar-access",),
     useless_at="sm",
     likely=by_traffic,

@@ -34,15 +34,14 @@ _SKIPPED = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*
 Reading = Callable[["View", Target], RewriteResult]
 
 
-def refusing(read: Reading) -> Apply:
-    """`read` as the `apply` of a rewrite: what it raises as `Refused` becomes the refusal."""
+def refusing(read: Reading, *, singly: bool = True) -> Apply:
+    """`read` as the `apply` of a rewrite: what it raises as `Refused` becomes the refusal. `singly` as there."""
 
-    @refusal.refusing
     @functools.wraps(read)
     def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
         return read(View(text, model, kernel), target)
 
-    return apply
+    return refusal.refusing(apply, singly=singly)
 
 
 def concrete_type(

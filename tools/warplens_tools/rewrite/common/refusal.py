@@ -19,11 +19,13 @@ from warplens_tools.rewrite.common.texts import between
 from warplens_tools.text import SourceText
 
 
-def refusing(edit: Callable[[SourceText, SourceModel, Kernel, Target], RewriteResult]) -> Apply:
+def refusing(
+    edit: Callable[[SourceText, SourceModel, Kernel, Target], RewriteResult], *, singly: bool = True
+) -> Apply:
     """`edit` with what it raises as `Refused` given back as a refusal.
 
     A kernel that it refuses as it stands is tried once more with its loops and pointers in their normal form, and with
-    an output for each thread where threads stride over them.
+    an output for each thread where threads stride over them, unless `singly` is false.
     """
 
     @functools.wraps(edit)
@@ -37,7 +39,7 @@ def refusing(edit: Callable[[SourceText, SourceModel, Kernel, Target], RewriteRe
             return RewriteResult(refused="the kernel nests deeper than it could be read")
         if target.lines:
             return refused
-        for other in _other_forms(text, model, kernel):
+        for other in _other_forms(text, model, kernel, singly=singly):
             again = parse(other, model.path)
             mine = again.kernel(kernel.qualified_name)
             if mine is None or mine.broken:
@@ -54,11 +56,15 @@ def refusing(edit: Callable[[SourceText, SourceModel, Kernel, Target], RewriteRe
     return apply
 
 
-def _other_forms(text: SourceText, model: SourceModel, kernel: Kernel) -> Iterator[SourceText]:
+def _other_forms(
+    text: SourceText, model: SourceModel, kernel: Kernel, *, singly: bool
+) -> Iterator[SourceText]:
     """The file with the kernel in its normal form, and with an output for each of its threads, where that differs."""
     plain = plainly(text, model.path, kernel)
     if plain is not None:
         yield plain
+    if not singly:
+        return
     now = plain or text
     again = parse(now, model.path) if plain is not None else model
     mine = again.kernel(kernel.qualified_name)
