@@ -2,7 +2,7 @@
 """How many candidates a search would judge in its seconds, with no GPU: its own steps, order and waits are real, its
 lanes rest for as long as builds and visits take.
 
-    python -m tests.suite.paced [NAME ...] [--seconds 40] [--budget 200] [--lanes 3] [--chunk 5]
+    python -m tests.suite.paced [NAME ...] [--seconds 40] [--budget 200] [--lanes 3] [--chunk 6]
         [--json FILE]
 
 Verdicts are made up of the text's hash, so they say nothing of the programs. `build` is what the compiler takes, `own`
@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,8 @@ from warplens.agent.actions import KernelSpace
 from warplens.agent.problem import Problem
 from warplens.agent.search_loop import optimize
 from warplens.agent.search_settings import Budget
+from warplens.agent.searcher import Policy
+from warplens.agent.versions import Ask
 from warplens.measure.confirm import Confirmation
 from warplens.measure.costs import BUILD, COMPARE, SNAPSHOT, START, TIME
 from warplens.measure.pool.local import MOST_LANES
@@ -72,7 +74,7 @@ class Card:
         self._lock, self.busy = threading.Lock(), 0.0
 
     @contextmanager
-    def had(self) -> Any:
+    def had(self) -> Iterator[None]:
         """Have it, after the others."""
         with self._lock:
             began = time.monotonic()
@@ -83,7 +85,7 @@ class Card:
 
 
 class RestingLane:
-    """A lane that takes its time and makes its verdicts up. `first`: when any told its first one."""
+    """A lane that takes its time and makes its verdicts up."""
 
     confirmation_seconds = confirmation_about = 0.0
     lost = False
@@ -130,6 +132,31 @@ class RestingLane:
         while (left := end - time.monotonic()) > 0:
             task.check()
             time.sleep(min(left, 0.05))
+
+
+class Asking:
+    """What asking takes of this process, all of which lanes wait for."""
+
+    def __init__(self) -> None:
+        self.cpu = 0.0
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count every ask meanwhile."""
+        plain, asking = Policy.ask, self
+
+        def ask(self: Policy, count: int = 1, task: Task = UNATTENDED) -> list[Ask]:
+            began = time.thread_time()
+            try:
+                return plain(self, count, task)
+            finally:
+                asking.cpu += time.thread_time() - began
+
+        Policy.ask = ask  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            Policy.ask = plain  # type: ignore[method-assign]
 
 
 def made_up(candidate: Candidate, takes: Takes, together: int) -> Verdict:
@@ -180,17 +207,20 @@ def paced(program: Program, service: Service, given: argparse.Namespace, takes: 
         budget=Budget(given.budget, given.seconds),
     )
     pool = Pool(lanes, chunk=given.chunk)
-    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder)) as store:
+    asking = Asking()
+    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder)) as store, asking.counted():
         result = optimize(problem, pool, store, task=Task(heard, UNATTENDED.token))
     seconds = time.monotonic() - began
+    judged = result.spent.candidates if result.spent is not None else 0
     busy = sum(lane.busy for lane in lanes if isinstance(lane, RestingLane))
     return {
         "program": program.name,
-        "judged": result.spent.candidates,
+        "judged": judged,
         "seconds": round(seconds, 1),
         "first_verdict": round(first[0], 1) if first else None,
         "lanes_busy": round(busy / seconds / len(lanes), 2),
         "card_busy": round(card.busy / seconds, 2),
+        "asking_cpu_ms_each": round(1e3 * asking.cpu / max(judged, 1)),
         "own_cpu_seconds": round(time.process_time() - used, 1),
     }
 

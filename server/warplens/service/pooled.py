@@ -20,9 +20,10 @@ from warplens_tools.run.workload import Workload
 #: Cores from which a search on one card has lanes unasked: two batches of eight compile at once, beside a visit.
 #: On 16 they judged 1.65 times as many candidates a minute (`docs/benchmarks/pool_one_card.json`).
 LANES_FROM_CORES = 8
-#: Candidates at a time of each lane of such a search, where it has `MOST_LANES`: as many in hand before anything is
-#: learned of them as two lanes with eight have, and a lane tells of fewer sooner (`tests.suite.paced`).
-SEARCH_CHUNK = 5
+#: Candidates at a time of each lane of such a search, where it has `MOST_LANES`: hardly more in hand before anything is
+#: learned of them than two lanes with eight have, and more judged: 54 for 48 by lanes that rest for what they take
+#: (`tests.suite.paced`), with the card in use for 79 instead of 58 % of the time.
+SEARCH_CHUNK = 6
 #: Candidates from which it has them: two lanes have two batches in hand, which of a small budget would all be asked for
 #: before anything is learned.
 LANES_FROM_CANDIDATES = 24
