@@ -32,8 +32,8 @@ class _OfText(msgspec.Struct):
 
     #: The steps of those that were applied to it, with their texts' hashes.
     applied: dict[str, tuple[_Step, ...]] = {}
-    #: The same of those that were only worked out: they count as applied once they are chosen.
-    prepared: dict[str, tuple[_Step, ...]] = {}
+    #: The same of those that were only worked out: they count as applied once they are chosen. None where that failed.
+    prepared: dict[str, tuple[_Step, ...] | None] = {}
     #: How likely they are to be worth it on the kernel there, 0 to 1.
     likely: dict[str, float] = {}
 
@@ -122,16 +122,22 @@ class RewriteSource:
         known = self._of(text)
         if rewrite.slug in known.prepared or rewrite.slug in known.applied:
             return False
-        known.prepared[rewrite.slug] = self._worked_out(rewrite, text)
+        try:
+            known.prepared[rewrite.slug] = self._worked_out(rewrite, text)
+        except Exception:  # noqa: BLE001 - raised where the step is chosen, which it may never be
+            known.prepared[rewrite.slug] = None
         return True
 
     def _worked_out(self, rewrite: Rewrite, text: SourceText) -> tuple[_Step, ...]:
         return tuple(with_hashes(text, self.steps(text, rewrite.slug)))
 
     def _of(self, text: SourceText) -> _OfText:
+        key = text_hash(text)
+        # the texts asked for last stay: the user's own is asked for throughout
+        found = self._kept[key] = self._kept.pop(key) if key in self._kept else _OfText()
         while len(self._kept) > KEPT:
             self._kept.pop(next(iter(self._kept)))
-        return self._kept.setdefault(text_hash(text), _OfText())
+        return found
 
 
 class _Applying:

@@ -123,6 +123,20 @@ def test_steps_that_are_worked_out_beforehand_change_nothing_in_what_is_asked() 
     assert asked(ahead=True) == asked(ahead=False)
 
 
+def test_what_fails_beforehand_is_raised_where_it_is_chosen() -> None:
+    def apply(*_: object) -> object:
+        raise ValueError("planted")
+
+    text = SourceText.read(PROGRAMS / "matmul.cu")
+    broken = [msgspec.structs.replace(REWRITES[0], apply=apply)]
+    space = KernelSpace(text, path="m.cu", kernel="matmul", limits=LIMITS, rewrites=broken)
+    search = SearchTree(text, path="m.cu", kernel="matmul", space=space)
+    idea = next(idea for idea in search.versions.ideas(search.versions.root) if idea.ahead is not None)
+    assert idea.ahead is not None and idea.ahead() and not idea.ahead()
+    with pytest.raises(ValueError, match="planted"):
+        idea.make(UNATTENDED)
+
+
 def test_what_was_worked_out_beforehand_promises_what_is_expected_when_it_is_chosen() -> None:
     text = SourceText.read(PROGRAMS / "matmul.cu")
     space = KernelSpace(text, path="m.cu", kernel="matmul", limits=LIMITS, rewrites=REWRITES)
