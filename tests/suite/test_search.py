@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.suite.catalogue import Program, programs
+from tests.suite.catalogue import SUITE, Program, programs
+from tests.suite.paced import Takes, paced
 from tests.suite.search import Runs, chosen, known_of, rate, share_of_gain, summary
 from tests.suite.seconds import shares, told
 from tests.suite.watched import half_gain, risen, searched, watched
 
+from warplens.service.service import Service
 from warplens.store.database import open_store
 from warplens.store.runs import Target, append_step, start_run
 
@@ -213,3 +215,12 @@ def test_experts_of_another_card_are_not_taken(tmp_path: Path) -> None:
     assert known_of(tmp_path / "r.json", "A") == {"p": {"kernel_us": 2.0, "expert": 3.0}}
     assert known_of(tmp_path / "r.json", "B") == {}
     assert known_of(None, "A") == {}
+
+
+def test_a_search_is_paced_with_no_card() -> None:
+    program = next(program for program in programs() if program.name == "softmax")
+    given = argparse.Namespace(seconds=300.0, budget=6, lanes=2, chunk=2)
+    takes = Takes(*(0.02 for _ in Takes.__struct_fields__))
+    row = paced(program, Service(SUITE), given, takes)
+    assert row["judged"] == 6 and 0.0 < row["first_verdict"] < row["seconds"] < 300.0
+    assert 0.0 < row["card_busy"] < 1.0 and row["asking_cpu_ms_each"] > 0
