@@ -54,8 +54,8 @@ def _equal(last: str, norm: str, reader: Reader) -> dict[str, NameMatch]:
 def _containing(last: str, norm: str, reader: Reader) -> Iterable[NameMatch]:
     """Names with the spelling inside; the more of the name it covers the better, beginnings and ends first."""
     rows = reader.rows(
-        "SELECT name, norm FROM names WHERE defined AND norm <> ?1 AND instr(norm, ?1) ORDER BY length(norm) LIMIT 60",
-        (norm,),
+        "SELECT name, norm FROM names WHERE defined AND norm <> ? AND instr(norm, ?) ORDER BY length(norm) LIMIT 60",
+        (norm, norm),
     )
     for name, other in rows:
         text = str(other)

@@ -79,9 +79,9 @@ def file_results(text: str, reader: Reader, settings: IndexSettings) -> list[Res
     if "." not in name or " " in name:
         return []
     rows = reader.rows(
-        "SELECT path, title FROM files WHERE path = ?1 OR substr(path, -length(?1) - 1) = '/' || ?1 "
-        "ORDER BY length(path) LIMIT ?2",
-        (name, _FILES),
+        "SELECT path, title FROM files WHERE path = ? OR substr(path, -length(?) - 1) = '/' || ? "
+        "ORDER BY length(path) LIMIT ?",
+        (name, name, name, _FILES),
     )
     found = []
     for path, title in rows:

@@ -84,6 +84,18 @@ BODIES = {
     unsigned h = in[lane];
     for (int k = lane; k < n; k += 32) h = (h << 13 | h >> 19) ^ in[k];
     out[lane] = h & 0x1fff;""",
+    "bits of a column": """
+    Wide plus = ~0ull, minus = 0;
+    for (int k = 0; k < n; k++) {
+        const unsigned low = __ballot_sync(~0u, in[lane] == in[k]) & in[k + 1];
+        const unsigned high = __ballot_sync(~0u, in[lane + 32] == in[k]) & in[k + 2];
+        const Wide equal = (Wide)high << 32 | low;
+        const Wide zero = (((equal & plus) + plus) ^ plus) | equal | minus;
+        const Wide up = (minus | ~(zero | plus)) << 1 | 1, down = (zero & plus) << 1;
+        plus = down | ~(zero | up);
+        minus = zero & up;
+    }
+    out[lane] = (int)(plus >> 32); out[lane + 32] = (int)minus;""",
     "places": """
     int sum = 0;
     for (int k = (in[0] << 7) + lane; k < n; k += gridDim.x << 7) sum += in[k];

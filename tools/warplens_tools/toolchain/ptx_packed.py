@@ -27,6 +27,8 @@ _FAR = 400
 _JOINS = re.compile(r"(?:or\.b|xor\.b|add\.[su])(32|64)\Z")
 #: What hands a word on as it is, or with another one's in its place; and what tells that words are chosen or exchanged.
 _HANDS_ON = re.compile(r"(?:mov|cvt|selp|min|max|shfl|redux|not|add|sub|xor|or)\b")
+#: What hands on a word whose parts are numbers: of bits that are joined with others' each stands for itself.
+_ADDS_ON = re.compile(r"(?:mov|cvt|selp|min|max|shfl|redux|add|sub)\b")
 #: What `prmt` makes a word of the lower halves of two by, and which of them goes above which.
 _HALVES = {0x5410: (1, 0), 0x1054: (0, 1)}
 #: What takes a word's lower half.
@@ -233,14 +235,14 @@ class _Words:
 
     def _adds_up(self, word: str) -> bool:
         """Whether a word is added to others: over a loop, or over lanes."""
-        return any(step.name.startswith(("add.", "redux.sync.add")) for _, step in self._reached(word))
+        return any(step.name.startswith(("add.", "redux.sync.add")) for _, step in self._reached(word, _ADDS_ON))
 
-    def _reached(self, word: str) -> Iterator[tuple[str, Step]]:
+    def _reached(self, word: str, by: re.Pattern[str] = _HANDS_ON) -> Iterator[tuple[str, Step]]:
         """What a word is handed on to, and by what."""
         seen, left = {word}, [word]
         while left and len(seen) < _FAR:
             for register, step in self._uses.get(left.pop(), ()):
-                if not _HANDS_ON.match(step.name):
+                if not by.match(step.name):
                     continue
                 yield register, step
                 if register not in seen:

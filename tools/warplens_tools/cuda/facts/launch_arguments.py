@@ -32,8 +32,8 @@ def _passed(tree: SourceTree, site: LaunchSite, *, untold: bool) -> tuple[int | 
 def argument_values(
     tree: SourceTree, model: SourceModel, kernel: Kernel, *, untold: bool = False
 ) -> dict[str, int]:
-    """Integer parameters whose value every launch that is known of agrees on, by name; `untold`: in a run of the program
-    without arguments."""
+    """Integer parameters whose value every launch that is known of agrees on, by name; `untold`: in a run of the
+    program without arguments."""
     found = _of(tree, model, kernel, untold=untold)
     return {name: values[0] for name, values in found.items() if len(set(values)) == 1}
 

@@ -154,8 +154,6 @@ class Constants:
     def _name(self, name: str, at: int, depth: int) -> int | None:
         if depth > _MAX_DEPTH:
             return None
-        if self._untold and name == "argc":
-            return 1
         if name in self.numbers:
             return self.numbers[name]
         if name.startswith("sizeof "):
@@ -184,6 +182,8 @@ class Constants:
         """The same in a run of the program without arguments."""
         made = copy.copy(self)
         made._untold = True
+        # the program's own name is its only argument
+        made.numbers = {**self.numbers, "argc": 1}
         made.outer = (self.outer[0].untold(), self.outer[1]) if self.outer else None
         return made
 
