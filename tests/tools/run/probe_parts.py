@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,10 +30,12 @@ class Parts:
     OPTIONS = library.SHARING[:-1]
     #: What stands for the card touches every byte again and again; all else takes longer to compile than to run.
     HOT = frozenset({"fake_driver", "simulated"})
+    #: How that is compiled: vectors of this machine's, and the same arithmetic.
+    FAST = ("-O3", "-march=native")
     STRICT = ("-Wall", "-Wextra", "-Werror")
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._sharing = folder, threading.Lock()
+        self._folder = folder
         self._own = digest_of(*sorted(PROBE.glob("*.h")))
         self._all = digest_of(self._own, *sorted(CPP.glob("*.h")))
 
@@ -50,7 +52,7 @@ class Parts:
         own = library.units([source for source in sources if source.parent == PROBE])
         tests = [
             (
-                [*self.OPTIONS, "-O2", f"-I{CPP}"]
+                [*self.OPTIONS, *self.FAST, f"-I{CPP}"]
                 if source.stem in self.HOT
                 else [*library.SHARING, f"-I{CPP}"],
                 source,
@@ -76,7 +78,8 @@ class Parts:
 
     def object(self, command: Sequence[str], source: Path) -> Path:
         headers = self._all if source.parent == CPP else self._own
-        rests_on = digest_of(version_of(command[0]), " ".join(command), headers, source)
+        machine = _instructions() if "-march=native" in command else ""
+        rests_on = digest_of(version_of(command[0]), " ".join(command), machine, headers, source)
 
         def make(out: Path) -> None:
             shared = self._shared(command) if "-O1" in command else ()
@@ -86,14 +89,25 @@ class Parts:
 
     def _shared(self, command: Sequence[str]) -> tuple[str, ...]:
         """The options that use what most sources include, precompiled as the library does it."""
-        with self._sharing:
-            header = self._folder / "shared.h"
-            if not header.is_file():
-                toolkit = [word for word in command if word not in (f"-I{CPP}", f"-I{PROBE}")]
-                library.share_headers(toolkit, header, lambda words: subprocess.run(words, check=True))
-            return ("-include", str(header))
+        toolkit = [word for word in command if word not in (f"-I{CPP}", f"-I{PROBE}")]
+        headers = [path for word in toolkit if (path := Path(word.removeprefix("-I")) / "cuda.h").is_file()]
+        rests_on = digest_of(version_of(command[0]), " ".join(toolkit), Path(library.__file__), *headers)
+
+        def make(out: Path) -> None:
+            library.share_headers(
+                toolkit, out.with_suffix(""), lambda words: subprocess.run(words, check=True)
+            )
+
+        return ("-include", str(kept("shared.h.gch", rests_on, make).with_suffix("")))
 
     def on_fake_driver(self, tests: Sequence[str], parts: Sequence[str]) -> Path:
         """A test program, the first of `tests`, of parts of the probe with a driver that is none."""
         sources = [CPP / f"{name}.cpp" for name in (*tests, "fake_driver", "simulated")]
         return self.program([*sources, *(PROBE / f"{name}.cpp" for name in parts)], cuda=True)
+
+
+@functools.cache
+def _instructions() -> str:
+    """What this machine's processor knows, as its kernel lists it."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")
