@@ -189,5 +189,29 @@ def test_what_goes_up_to_the_length_by_other_words_follows_it(edits: list[tuple[
     assert why(*edits) == ""
 
 
+IN_TURN = "if (threadIdx.x == 0) out[blockIdx.x] = total(row, width);"
+
+
+@pytest.mark.parametrize(
+    ("summed", "told"),
+    [
+        ("float s = 0; for (int c = 0; c < width; ++c) s += row[c % 32]; out[blockIdx.x] = s;", True),
+        ("float s = 0; for (int c = 0; c < width; ++c) s += row[c & 31]; out[blockIdx.x] = s;", True),
+        # what is held of it is loaded as the loop goes on
+        (
+            "float s = 0; for (int c = 0; c < width; ++c) { s += row[c % 32]; row[c % 32] = in[c + 32]; } out[blockIdx.x] = s;",
+            False,
+        ),
+        ("float s = 0; for (int c = 0; c < 32; ++c) s += row[c % 32]; for (int c = 0; c < width; ++c) s += in[c];", False),
+    ],
+)  # fmt: skip
+def test_what_is_held_of_a_row_does_not_begin_anew(summed: str, told: bool) -> None:
+    held = (
+        "    __shared__ float row[32];\n    row[threadIdx.x % 32] = in[blockIdx.x * width + threadIdx.x];\n"
+    )
+    said = why((ROW, held), (f"    {WALK}\n", ""), (IN_TURN, summed), (SHARED, "threads>>>"))
+    assert ("begins anew there" in said) == told
+
+
 def test_what_is_nested_too_deeply_is_not_proven() -> None:
     assert "too deeply" in why((BLOCKS, " + ".join(["n"] * 3000)))

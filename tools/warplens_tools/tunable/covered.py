@@ -27,6 +27,8 @@ _ARITHMETIC = re.compile(
     r"|make_\w+|(?:__)?\w*(?:sqrt|rsqrt|exp|log|pow|fma|fmin|fmax|div|mul|add|rcp|sin|cos|tanh?)\w*|__\w+|atomic\w+"
 )
 _MOST = 4
+#: What a number leaves of a counter.
+_LEFT = re.compile(r"([A-Za-z_]\w*)(?:%|&)(?:\w+|\(\w+-1\))")
 
 
 class Walked:
@@ -71,6 +73,41 @@ class Walked:
             if any(_grows(tree, self._body, node, one, rests) for one in held):
                 found += [] if _is_bounded(tree, self._body, node, rests) else [name]
         return tuple(dict.fromkeys(found))
+
+    def rings_up_to(self, parameters: Sequence[str]) -> dict[str, str]:
+        """The kernel's own arrays that a loop up to one of these reads by what a number leaves of its counter, and does
+        not write (`held[k % 64]`), each with that index: what was there before has another's place."""
+        if self._tree is None or self._body is None:
+            return {}
+        tree, rests = self._tree, _resting(self._tree, self._body, frozenset(parameters))
+        # a row of an array is handed on, who knows where to
+        flat = (
+            array
+            for array in self._kernel.arrays
+            if array.space in ("shared", "local") and len(array.sizes) == 1
+        )
+        names = {array.name for array in flat}
+        found = {}
+        for node in walk(self._body):
+            argument = node.child_by_field_name("argument") if node.type == "subscript_expression" else None
+            if argument is None or (name := tree.code_of(argument)) not in names:
+                continue
+            index = "".join(
+                "".join(tree.code_of(c).split()) for c in node.named_children if c.id != argument.id
+            )
+            left = _LEFT.fullmatch(index.strip("[]"))
+            if (
+                left
+                and _grows(tree, self._body, node, left[1], rests)
+                and not _is_written(tree, node, left[1], name)
+            ):
+                found[name] = left[0]
+        return found
+
+    def names(self, index: str) -> bool:
+        """Whether the kernel has an index, or limits by the same number what another counter leaves."""
+        text = "".join(self._tree.code_of(self._body).split()) if self._tree and self._body else ""
+        return re.sub(r"^\w+", "", index) in text
 
     def _covers(self, tree: SourceTree, body: Node, names: frozenset[str], depth: int) -> bool:
         rests, own = _resting(tree, body, names), _own_arrays(tree, body)
@@ -192,6 +229,27 @@ def _grows(tree: SourceTree, body: Node, node: Node, name: str, rests: frozenset
                 whole = right.type == "identifier" and "&&" not in tree.code_of(end)
                 return whole and code in rests and not _is_part(tree, body, code)
         loop = loop.parent
+    return False
+
+
+def _is_written(tree: SourceTree, node: Node, counter: str, array: str) -> bool:
+    """Whether the loop around a node that counts by a name writes an array, or hands it to a function that may."""
+    loop = node.parent
+    while loop is not None and not (
+        loop.type in LOOPS
+        and any(re.search(rf"\b{re.escape(counter)}\b", tree.code_of(e)) for e in _ends_of(loop))
+    ):
+        loop = loop.parent
+    for inner in walk(loop) if loop is not None else ():
+        target = inner.child_by_field_name("left" if inner.type == "assignment_expression" else "argument")
+        if inner.type in ("assignment_expression", "update_expression"):
+            if target is not None and tree.code_of(target).startswith(array):
+                return True
+        elif (
+            inner.type == "call_expression" and (given := inner.child_by_field_name("arguments")) is not None
+        ):
+            if re.search(rf"&?\b{re.escape(array)}\b(?!\s*\[)|&\s*{re.escape(array)}\b", tree.code_of(given)):
+                return True
     return False
 
 

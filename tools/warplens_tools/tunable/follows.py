@@ -138,6 +138,11 @@ def _arrays_fixed(old: _Launch, new: _Launch, length: str) -> str:
     dynamic = next((array for array in arrays.values() if array.dynamic), None)
     if dynamic is not None and length in old.shared and length not in new.shared | new.block:
         return f"the original's shared memory follows {length}, the edit's does not and walks {dynamic.name} up to it"
+    rings = new.walked.rings_up_to(new.parameters(length))
+    known = set(old.walked.rings_up_to(old.parameters(length)).values())
+    for name, index in rings.items():
+        if index not in known and not old.walked.names(index):
+            return f"the edit reads {name}[{index}] up to {length}: what it holds of it begins anew there"
     fixed = next((a for a in arrays.values() if not a.dynamic and a.sizes and None not in a.sizes), None)
     if fixed is None:
         return ""
