@@ -48,10 +48,10 @@ def test_what_goes_no_further_than_a_number_is_told(sums: str) -> None:
     "sums",
     [
         "int k = 0; for (; k < many && k < 24; ++k) sum += in[first + k]; for (; k < many; ++k) sum += in[first + k];",
-        "for (int b = 0; b < many; b += 8) { const int to = min(many - b, 8); for (int k = 0; k < to; ++k) sum += in[b + k]; }",
+        "for (int b = 0; b < many; b += 8) { int to = min(many - b, 8); for (int k = 0; k < to; ++k) sum += in[k]; }",
         "#pragma unroll 4\n for (int k = 0; k < many; ++k) sum += in[first + k];",
         "for (int k = many - 1; k >= 0; --k) sum += in[first + k];",
-        "int to = many / 4 * 4, k = 0; for (; k < to; ++k) sum += in[first + k]; for (; k < many; ++k) sum += in[first + k];",
+        "int to = many / 4 * 4, k = 0; for (; k < to; ++k) sum += in[k]; for (; k < many; ++k) sum += in[first + k];",
     ],
 )  # fmt: skip
 def test_what_does_the_rest_or_all_is_not(sums: str) -> None:

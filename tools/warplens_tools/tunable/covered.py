@@ -240,16 +240,15 @@ def _is_written(tree: SourceTree, node: Node, counter: str, array: str) -> bool:
         and any(re.search(rf"\b{re.escape(counter)}\b", tree.code_of(e)) for e in _ends_of(loop))
     ):
         loop = loop.parent
+    handed = re.compile(rf"&?\b{re.escape(array)}\b(?!\s*\[)|&\s*{re.escape(array)}\b")
     for inner in walk(loop) if loop is not None else ():
         target = inner.child_by_field_name("left" if inner.type == "assignment_expression" else "argument")
-        if inner.type in ("assignment_expression", "update_expression"):
-            if target is not None and tree.code_of(target).startswith(array):
-                return True
-        elif (
-            inner.type == "call_expression" and (given := inner.child_by_field_name("arguments")) is not None
-        ):
-            if re.search(rf"&?\b{re.escape(array)}\b(?!\s*\[)|&\s*{re.escape(array)}\b", tree.code_of(given)):
-                return True
+        given = inner.child_by_field_name("arguments") if inner.type == "call_expression" else None
+        changes = inner.type in ("assignment_expression", "update_expression") and target is not None
+        if changes and target is not None and tree.code_of(target).startswith(array):
+            return True
+        if given is not None and handed.search(tree.code_of(given)):
+            return True
     return False
 
 
