@@ -139,6 +139,13 @@ def test_what_is_finite_beside_nan_and_numbers_of_64_bits_count(parts: Parts) ->
 
 
 @pytest.mark.compiler
+def test_infinities_that_meet_zeros_with_a_sign_and_lengths_of_zero_count(parts: Parts) -> None:
+    program = parts.on_fake_driver(("meeting_test",), ORACLE)
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert done.stdout == '{"mistakes": 0}\n'
+
+
+@pytest.mark.compiler
 def test_a_visit_looks_beyond_the_programs_sizes(parts: Parts) -> None:
     program = parts.on_fake_driver(("visit_test",), VISIT)
     done = subprocess.run([program], capture_output=True, text=True, check=False)
