@@ -65,7 +65,7 @@ def own_series(baseline: Mapping[str, Series], candidate: Mapping[str, Series], 
 def _terms(body: str) -> list[str]:
     held = dict(_CONSTANT.findall(body))
     found = []
-    chained = set()
+    chained = set[str]()
     for to, left, right, added in _TERM.findall(body):
         constant = added if added[0] == "0" else held.get(added, "")
         # the first has a constant in front, too
