@@ -13,6 +13,7 @@ from warplens_tools.toolchain.ptx_parts import narrower_parts, parts_in
 from warplens_tools.toolchain.ptx_series import own_series, series_in
 from warplens_tools.toolchain.ptx_short import short_in, shortened
 from warplens_tools.toolchain.ptx_signs import signs_in, without_signs
+from warplens_tools.toolchain.ptx_whole import less_whole, whole_in
 
 pytestmark = pytest.mark.compiler
 
@@ -41,6 +42,11 @@ BODIES = {
         held[threadIdx.x] = p; __syncthreads(); at[threadIdx.x] = (int)held[63 - threadIdx.x];""",
     "a byte as a float": "at[threadIdx.x] = (int)(float)(x[threadIdx.x] & 255);",
     "a float's whole part": "at[threadIdx.x] = (int)(y[threadIdx.x] * 4);",
+    # quotients of floats
+    "cell": "at[threadIdx.x] = (int)floorf((y[threadIdx.x] - far[0]) / far[1]);",
+    "cell by a reciprocal": "float per = 1 / far[1]; at[threadIdx.x] = (int)floorf((y[threadIdx.x] - far[0]) * per);",
+    "cell by one of doubles": "const double per = 1 / (double)far[1]; at[threadIdx.x] = (int)(y[threadIdx.x] * per);",
+    "cell of a half": "at[threadIdx.x] = (int)floorf((y[threadIdx.x] - far[0]) * 0.5f);",
     # sums kept short
     "count": f"int c = 0; {LOOP} c += x[i]; at[threadIdx.x] = c;",
     "count kept short": f"""__shared__ unsigned short held[64]; int c = 0; {LOOP} c += x[i];
@@ -150,3 +156,18 @@ def test_functions_are_the_librarys_own(ptx: dict[str, str], was: str, now: str,
     found = own_series(old, new, calls_more=now == "sine and cosine")
     assert said in found and bool(said) == bool(found)
     assert own_series(new, new, calls_more=False) == "" == own_series(old, new, calls_more=True)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "told"),
+    [
+        ("cell", "cell by a reciprocal", True),
+        ("cell", "cell by one of doubles", True),
+        ("cell", "cell", False),
+        ("cell of a half", "cell by a reciprocal", False),
+    ],
+)
+def test_quotients_that_become_whole_stay_quotients(
+    ptx: dict[str, str], was: str, now: str, told: bool
+) -> None:
+    assert ("products with a reciprocal" in _said(ptx, was, now, whole_in, less_whole)) == told

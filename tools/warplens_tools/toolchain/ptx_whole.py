@@ -4,7 +4,7 @@ divides integers as integers.
 
 The fraction of a large number has as many digits as its precision leaves behind the point, and an integer holds no more
 than its bits. A quotient by a reciprocal, or of numbers that a double rounds, is off by one next to whole quotients,
-unless it is put right by what it leaves.
+unless it is put right by what it leaves. So it is of floats: 0.15 / 0.05 is below 3, and 0.15 * 20 is not.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ _CUT = re.compile(r"\bcvt\.[us](?:8|16|32)\.[us]64\s+%\w+\s*,\s*(%\w+)\s*;")
 _DIVIDES = re.compile(r"\b(?:div|rem)\.[us](32|64)\s+%\w+\s*,\s*[^,;]+,\s*%\w+\s*;")
 _PRODUCT = re.compile(r"\b(?:mul|mad)(?:\.\w+)*\.[us](?:16|32|64)\s+%\w+\s*,([^;]*);")
 _EXACT = re.compile(r"\bdiv\.rn\.f64\s+(%\w+)\s*,")
+_ROUNDED = re.compile(r"\bcvt\.r[mnpz]i(?:\.ftz)?\.f(?:32|64)\.f(?:32|64)\s+(%\w+)\s*,\s*(%\w+)\s*;")
+_RATIO = re.compile(r"\b(?:div|rcp)\.rn(?:\.ftz)?\.f(?:32|64)\s+(%\w+)\s*,")
+_SHARE = re.compile(r"\b(?:mul|fma)(?:\.rn|\.ftz)*\.f(?:32|64)\s+(%\w+)\s*,([^;]*);")
 _REGISTER = re.compile(r"%\w+")
 
 
@@ -42,6 +45,9 @@ class Whole(msgspec.Struct, frozen=True):
     converts: bool = False
     put_right: bool = False
     exact: bool = False
+    #: Whether quotients of floats are rounded to whole numbers, and whether products with a quotient are.
+    ratios: bool = False
+    shares: bool = False
 
 
 def whole_in(ptx: str) -> dict[str, Whole]:
@@ -55,6 +61,8 @@ def less_whole(baseline: Mapping[str, Whole], candidate: Mapping[str, Whole]) ->
         known = baseline.get(name, Whole())
         if known.doubles and not known.short and new.short:
             return "the edit holds whole parts of doubles in 32 bits, the kernel in double"
+        if known.ratios and not new.ratios and new.shares and not known.shares:
+            return "the edit rounds products with a reciprocal to whole numbers, the kernel quotients"
         if not known.divides or new.divides or known.converts or not new.converts or new.put_right:
             continue
         if not new.exact or "64" in known.divides:
@@ -76,6 +84,9 @@ def _of(body: str) -> Whole:
     cut = set(_CUT.findall(body))
     multiplied = {r for operands in _PRODUCT.findall(body) for r in _REGISTER.findall(operands)}
     quotients = set(_EXACT.findall(body))
+    rounded = {*(of for _, of in _ROUNDED.findall(body)), *(of for _, _, _, of in made)}
+    ratios = set(_RATIO.findall(body))
+    shares = {to for to, of in _SHARE.findall(body) if not ratios.isdisjoint(_REGISTER.findall(of))}
     return Whole(
         bool(within),
         any((whole, of) in within for of, whole in _LESS.findall(body)),
@@ -85,4 +96,6 @@ def _of(body: str) -> Whole:
         bool(made),
         any(to in multiplied for _, _, to, _ in made),
         bool(made) and all(of in quotients for _, _, _, of in made),
+        not rounded.isdisjoint(ratios),
+        not rounded.isdisjoint(shares),
     )
