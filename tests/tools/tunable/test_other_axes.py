@@ -35,9 +35,9 @@ def _file(grid: str = GRID, *, declared: str = "") -> File:
 @pytest.mark.parametrize(
     ("grid", "declared"),
     [
-        ("dim3((each + 255) / 256, lists), 256", ""),
-        ("dim3((each + 255) / 256, 1, (lists + 3) / 4), 256", ""),
-        ("grid, 256", "    dim3 grid((each + 255) / 256, lists);\n"),
+        ("dim3(1, lists), 256", ""),
+        ("dim3(8, 1, lists), 256", ""),
+        ("grid, 256", "    dim3 grid(1, lists);\n"),
         ("dim3(1, tall), 256", "    const int tall = lists;\n"),
     ],
 )
@@ -50,9 +50,13 @@ def test_what_lay_along_x_is_told_elsewhere(grid: str, declared: str) -> None:
     ("grid", "declared"),
     [
         ("dim3((lists * each + 127) / 128, 1), 128", ""),
-        ("dim3((each + 255) / 256, std::min(lists, 1 << 15)), 256", ""),
-        ("dim3((each + 255) / 256, lists < 65535 ? lists : 65535), 256", ""),
-        ("dim3((each + 255) / 256, down), 256", "    const int down = min(lists, 1024);\n"),
+        ("dim3(1, std::min(lists, 1 << 15)), 256", ""),
+        ("dim3(1, lists < 65535 ? lists : 65535), 256", ""),
+        ("dim3(1, down), 256", "    const int down = min(lists, 1024);\n"),
+        # tiles of two axes, or of several lists
+        ("dim3((each + 255) / 256, lists), 256", ""),
+        ("dim3(1, (lists + 3) / 4), 256", ""),
+        ("dim3(1, up(lists, 4)), 256", ""),
         ("dim3((lists * each + 255) / 256, 4), 256", ""),
     ],
 )
@@ -61,6 +65,6 @@ def test_what_is_bounded_or_stays_is_not(grid: str, declared: str) -> None:
 
 
 def test_what_the_original_has_there_may_stay_there() -> None:
-    before = _file("dim3((each + 255) / 256, lists), 256")
-    assert why_along_less(before, _file("dim3((each + 127) / 128, lists), 128")) == ""
+    before = _file("dim3(1, lists), 256")
+    assert why_along_less(before, _file("dim3(1, lists), 128")) == ""
     assert why_along_less(before, _file()) == ""

@@ -3,7 +3,8 @@
 
 Along x a grid has 2^31 - 1 blocks at most, along y and z 65535 (CUDA programming guide, technical specifications): what
 grows with a run's data is launched for any of its lengths there, and not here. What the text holds below a bound, as
-`min(rows, 32768)`, may lie along any axis.
+`min(rows, 32768)`, may lie along any axis. Tiles of two axes, of which one lies along y as a matter of course, are left
+alone: told is where x follows nothing of the run's any more, and each block does one of what lies elsewhere.
 """
 
 from __future__ import annotations
@@ -44,9 +45,11 @@ def _why(before: File, old: Site, after: File, new: Site, kernel: Kernel) -> str
         return ""
     first, *others = (_lengths(before, one) for one in old.grid)
     first = first.difference(*others)
+    if _lengths(after, new.grid[0]):
+        return ""
     for axis, value in zip(AXES[1:], new.grid[1:], strict=False):
         moved = first & _lengths(after, value)
-        if moved and not any(_bounds(after, value)):
+        if moved and not any(_bounds(after, value)) and not any(_divides(after, value)):
             return (
                 f"the edit's grid follows {min(moved)} along {axis}, where {_MOST} blocks are the most, the "
                 f"original's along x of {kernel.name}"
@@ -79,3 +82,13 @@ def _bounds(file: File, value: Value) -> Iterator[bool]:
             )
             said = "".join(file.tree.code_of(test).split()) if test is not None else ""
             yield any(one is not None and "".join(file.tree.code_of(one).split()) in said for one in sides)
+
+
+def _divides(file: File, value: Value) -> Iterator[bool]:
+    """Whether a block does several of what an extent counts."""
+    for node in (one for root in _nodes(file, value) for one in walk(root)):
+        operator = node.child_by_field_name("operator") if node.type == "binary_expression" else None
+        given = node.child_by_field_name("arguments") if node.type == "call_expression" else None
+        yield operator is not None and operator.type in ("/", ">>")
+        # `up(rows, 8)`
+        yield given is not None and given.named_child_count > 1
