@@ -235,7 +235,9 @@ class _Words:
 
     def _adds_up(self, word: str) -> bool:
         """Whether a word is added to others: over a loop, or over lanes."""
-        return any(step.name.startswith(("add.", "redux.sync.add")) for _, step in self._reached(word, _ADDS_ON))
+        return any(
+            step.name.startswith(("add.", "redux.sync.add")) for _, step in self._reached(word, _ADDS_ON)
+        )
 
     def _reached(self, word: str, by: re.Pattern[str] = _HANDS_ON) -> Iterator[tuple[str, Step]]:
         """What a word is handed on to, and by what."""

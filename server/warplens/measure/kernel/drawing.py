@@ -7,17 +7,8 @@ import random
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from warplens.measure.kernel.variants import (
-    ALTERNATIVES,
-    LARGER,
-    LATE,
-    LED,
-    LONGER,
-    REST,
-    SEVERAL,
-    SHORTENED,
-    TWO_LARGER,
-)
+from warplens.measure.kernel.larger import LARGER, LED, LONGER, REST, SEVERAL, TWO_LARGER
+from warplens.measure.kernel.variants import ALTERNATIVES, LATE, SHORTENED
 from warplens_tools.run.probe.job import Variant, VariantKind
 
 #: The kinds that caught most exploits of all batches, by the records of `docs/benchmarks/exploits_*.json`, in two

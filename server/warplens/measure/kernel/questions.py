@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.drawing import drawn, in_order
-from warplens.measure.kernel.variants import LATE, ROOMS, VARIANTS
+from warplens.measure.kernel.larger import ROOMS
+from warplens.measure.kernel.variants import LATE, VARIANTS
 from warplens_tools.run.probe.job import Variant
 from warplens_tools.run.probe.records import BaselineRecord, Failed, Stage
 from warplens_tools.run.probe.visit import ProbeRun

@@ -10,8 +10,9 @@ from typing import Any, cast
 
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.drawing import drawn, in_order
+from warplens.measure.kernel.larger import ROOMS
 from warplens.measure.kernel.questions import joined
-from warplens.measure.kernel.variants import ROOMS, VARIANTS
+from warplens.measure.kernel.variants import VARIANTS
 from warplens.measure.kernel.visits import FIRST_CASES, Look, Visits
 from warplens_tools.process.run import Completed
 from warplens_tools.run.probe.records import Failed, Record, Stage
