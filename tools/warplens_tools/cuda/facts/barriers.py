@@ -11,6 +11,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses, escaping
+from warplens_tools.cuda.facts.seen_names import seen_names
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.callees import own_name
 from warplens_tools.cuda.syntax.functions import Function, functions_of
@@ -62,7 +63,8 @@ def excess_barriers(
     private = {a.name for a in kernel.arrays if a.space == "local"}
     if any(a.space == "unknown" for a in every) or set(escaping(tree, kernel)) - private:
         return ()
-    reader = _Reader(expanded, [a for a in every if a.space != "local"], block)
+    touched = [a for a in every if a.space != "local"]
+    reader = _Reader(expanded, touched, block, seen_names(expanded, kernel))
     barriers = [n for n in walk(expanded.function.body) if is_barrier(expanded.tree, n)]
     found = (reader.excess(node) for node in barriers)
     return tuple(b for b in found if b is not None)
@@ -122,8 +124,11 @@ def _is_of_thread(term: tuple[Monomial, int]) -> bool:
 
 
 class _Reader:
-    def __init__(self, expanded: KernelTree, every: list[ArrayAccess], block: Dim3) -> None:
+    def __init__(
+        self, expanded: KernelTree, every: list[ArrayAccess], block: Dim3, seen: frozenset[str]
+    ) -> None:
         self.expanded, self.tree, self.every, self.block = expanded, expanded.tree, every, block
+        self.seen = seen
         self.written = {a.name for a in every if a.writes}
 
     def excess(self, node: Node) -> ExcessBarrier | None:
@@ -145,7 +150,8 @@ class _Reader:
         """ "thread" or "warp": what keeps its memory to itself; "" where neither is known to."""
         shared = [a for a in self.every if a.space == "shared"]
         both = {a.name for a in self.every if a.space == "global" and a.reads} & self.written
-        if not shared or both or not self._calls_are_harmless(self.expanded.function.body):
+        body = self.expanded.function.body
+        if not shared or both or self._names_what_others_see(body) or not self._calls_are_harmless(body):
             return ""
         return apart(shared, self.block)
 
@@ -169,7 +175,7 @@ class _Reader:
     def _in_reading_loop(self, node: Node) -> ExcessBarrier | None:
         """The only barrier of a loop in which nothing is written that another thread reads there."""
         loop = self._loop_of(node)
-        if loop is None or not self._calls_are_harmless(loop):
+        if loop is None or self._names_what_others_see(loop) or not self._calls_are_harmless(loop):
             return None
         span = self.tree.span(loop)
         inside = [a for a in self.every if _within(a.span, span)]
@@ -186,7 +192,14 @@ class _Reader:
         span = self.tree.span(node)
         touched = [a for a in self.every if _within(a.span, span)]
         plain = all(a.space == "global" and a.name not in self.written for a in touched)
-        return plain and not _jumps(node) and self._calls_are_harmless(node)
+        if not plain or _jumps(node) or self._names_what_others_see(node):
+            return False
+        return self._calls_are_harmless(node)
+
+    def _names_what_others_see(self, node: Node) -> bool:
+        """Whether it names a variable, not an array, that another thread may read or write: a shared flag."""
+        names = (n for n in walk(node) if n.type == "identifier" and not _is_declared_by(n))
+        return any(self.tree.text_of(n) in self.seen for n in names)
 
     def _calls_are_harmless(self, node: Node) -> bool:
         for inner in walk(node):
@@ -214,6 +227,10 @@ class _Reader:
         calls = [n for n in walk(function.body) if n.type == "call_expression"]
         names = [tree.code_of(n.child_by_field_name("function") or n).split("<")[0].strip() for n in calls]
         return all(_HARMLESS.fullmatch(n) or self._keeps_to_itself(n, depth + 1) for n in names)
+
+
+def _is_declared_by(name: Node) -> bool:
+    return name.parent is not None and name.parent.type == "declaration"
 
 
 def _jumps(node: Node) -> bool:
