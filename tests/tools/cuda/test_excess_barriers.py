@@ -70,3 +70,13 @@ def test_threads_that_keep_to_their_own_elements_still_share_a_flag() -> None:
 )
 def test_work_of_the_thread_alone_leaves_nothing_to_order(between: str) -> None:
     assert kinds(f"__syncthreads(); {between} __syncthreads(); out[threadIdx.x] = x;") == ["adjacent"]
+
+
+def test_an_array_that_may_be_the_one_written_keeps_its_barrier() -> None:
+    code = "__global__ void k(float *{0} out, const float *{0} in) {{ __syncthreads(); float x = in[blockIdx.x]; "
+    code += "__syncthreads(); out[threadIdx.x] = x; }}"
+    found = []
+    for word in ("__restrict__", ""):
+        tree = parse_tree(SourceText(code.format(word)))
+        found.append([b.kind for b in excess_barriers(tree, model_of(tree, "k.cu").kernels[0], (256, 1, 1))])
+    assert found == [["adjacent"], []]

@@ -12,7 +12,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses, escaping
 from warplens_tools.cuda.facts.seen_names import seen_names
-from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.model import Kernel, Parameter
 from warplens_tools.cuda.syntax.callees import own_name
 from warplens_tools.cuda.syntax.functions import Function, functions_of
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
@@ -191,10 +191,18 @@ class _Reader:
         """Whether a statement accesses nothing that another thread writes, and calls nothing that might."""
         span = self.tree.span(node)
         touched = [a for a in self.every if _within(a.span, span)]
-        plain = all(a.space == "global" and a.name not in self.written for a in touched)
+        plain = all(a.space == "global" and self._is_unwritten(a) for a in touched)
         if not plain or _jumps(node) or self._names_what_others_see(node):
             return False
         return self._calls_are_harmless(node)
+
+    def _is_unwritten(self, access: ArrayAccess) -> bool:
+        """Whether no thread writes what an access reads, under whatever name: a pointer may hold what another one is
+        written through."""
+        if access.name in self.written:
+            return False
+        alone = isinstance(access.declared, Parameter) and access.declared.restrict
+        return alone or not any(a.space == "global" and a.writes for a in self.every)
 
     def _names_what_others_see(self, node: Node) -> bool:
         """Whether it names a variable, not an array, that another thread may read or write: a shared flag."""
