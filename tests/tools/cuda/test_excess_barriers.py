@@ -55,7 +55,9 @@ def test_what_others_see_between_two_barriers_keeps_the_second(between: str) -> 
 
 @pytest.mark.parametrize("write", ["flag = k;", "most.low = x;", "changed = k;"])
 def test_a_flag_that_a_loop_writes_keeps_its_barrier(write: str) -> None:
-    assert kinds(f"for (int k = 0; k < n; ++k) {{ x += tile[k]; {write} __syncthreads(); }} out[0] = x;") == []
+    assert (
+        kinds(f"for (int k = 0; k < n; ++k) {{ x += tile[k]; {write} __syncthreads(); }} out[0] = x;") == []
+    )
 
 
 def test_threads_that_keep_to_their_own_elements_still_share_a_flag() -> None:
@@ -66,7 +68,12 @@ def test_threads_that_keep_to_their_own_elements_still_share_a_flag() -> None:
 
 @pytest.mark.parametrize(
     "between",
-    ["x = x * 2.0f;", "float y = in[n]; x += y;", "if (x > limits.high) x = limits.high;", "limits.low += x;"],
+    [
+        "x = x * 2.0f;",
+        "float y = in[n]; x += y;",
+        "if (x > limits.high) x = limits.high;",
+        "limits.low += x;",
+    ],
 )
 def test_work_of_the_thread_alone_leaves_nothing_to_order(between: str) -> None:
     assert kinds(f"__syncthreads(); {between} __syncthreads(); out[threadIdx.x] = x;") == ["adjacent"]

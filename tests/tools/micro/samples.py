@@ -963,6 +963,22 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             ),
             finds=True,
         ),
+        Sample(
+            "the lower bound by a length that is halved",
+            kernel(
+                "int first = 0, left = n; while (left > 0) { int m = first + left / 2; if (a[m] < o[i]) { "
+                "first = m + 1; left -= left / 2 + 1; } else left /= 2; } o[i] = first;"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "the runs of a merge sort",
+            kernel(
+                "for (int k = 2; k < 2 * n; k *= 2) for (int l = 0; l < n; l += k) { int middle = l + k / 2; "
+                "for (int j = middle; j < l + k; ++j) o[i * n + j] = a[i * n + middle - j]; }"
+            ),
+            finds=False,
+        ),
         Sample("a library's", kernel("o[i] = *thrust::lower_bound(thrust::seq, a, a + n, o[i]);"), finds=True),
         Sample(
             "a mean of neighbours",

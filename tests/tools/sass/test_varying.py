@@ -34,14 +34,46 @@ def test_a_place_that_each_lane_loaded_is_chosen_apart_and_one_that_all_load_is_
     apart = (
         "S2R R0, SR_TID.X\nIADD3 R4, R0, R8, RZ\nLDG.E R2, desc[UR4][R4.64]\nLDG.E R9, desc[UR4][R2.64]\nEXIT"
     )
-    assert chosen_apart(code(apart), lane_dependent(code(apart)), looped=False) == {3}
+    assert chosen_apart(code(apart), lane_dependent(code(apart))) == {3}
     same = "S2R R0, SR_TID.X\nLDG.E R2, desc[UR4][R8.64]\nLDG.E R9, desc[UR4][R2.64]\nEXIT"
-    assert chosen_apart(code(same), lane_dependent(code(same)), looped=False) == frozenset()
+    assert chosen_apart(code(same), lane_dependent(code(same))) == frozenset()
 
 
 def test_a_place_that_the_last_iteration_loaded_is_chosen_where_there_is_a_loop() -> None:
+    body = "LDG.E R9, desc[UR4][R2.64]\nIADD3 R4, R0, R8, RZ\nLDG.E R2, desc[UR4][R4.64]\n"
+    once = code(f"S2R R0, SR_TID.X\n{body}EXIT")
+    assert chosen_apart(once, lane_dependent(once)) == frozenset()
+    again = code(f"S2R R0, SR_TID.X\n.L_1:\n{body}@P0 BRA `(.L_1)\nEXIT")
+    assert chosen_apart(again, lane_dependent(again)) == {1}
+
+
+#: Two ways that exclude each other, one after the other in the text, which meet before `end`.
+WAYS = "S2R R0, SR_TID.X\n@P0 BRA `(.L_2)\n{0}\nBRA `(.L_3)\n.L_2:\n{1}\n.L_3:\n{2}\nEXIT"
+
+
+def test_what_one_way_makes_of_a_register_is_not_what_the_other_finds_in_it() -> None:
+    loads = "LDG.E R2, desc[UR4][R0.64]"
+    apart = code(WAYS.format(loads, "LDG.E R9, desc[UR4][R2.64]", "STG.E desc[UR4][R6.64], R9"))
+    assert chosen_apart(apart, lane_dependent(apart)) == frozenset()
+    met = code(WAYS.format(loads, "MOV R9, R8", "LDG.E R9, desc[UR4][R2.64]"))
+    assert chosen_apart(met, lane_dependent(met)) == {5}
+
+
+def test_a_register_differs_where_one_of_the_ways_to_it_makes_it_differ() -> None:
+    met = code(WAYS.format("IADD3 R2, R0, R8, RZ", "MOV R2, R8", "FADD R3, R2, R6"))
+    assert 5 in lane_dependent(met)
+    same = code(WAYS.format("MOV R2, R7", "MOV R2, R8", "FADD R3, R2, R6"))
+    assert 5 not in lane_dependent(same)
+
+
+def test_each_lane_has_its_own_local_memory() -> None:
+    listing = code("LDL R2, [R1]\nIADD3 R4, R2, R8, RZ\nLDG.E R9, desc[UR4][R4.64]\nEXIT")
+    assert lane_dependent(listing) == {1, 2}
+
+
+def test_a_routine_is_entered_with_what_its_caller_holds_and_returns_what_it_makes_of_it() -> None:
     listing = code(
-        "S2R R0, SR_TID.X\nLDG.E R9, desc[UR4][R2.64]\nIADD3 R4, R0, R8, RZ\nLDG.E R2, desc[UR4][R4.64]\nEXIT"
+        "S2R R0, SR_TID.X\nCALL.REL.NOINC `(.L_1)\nFADD R3, R2, R6\nEXIT\n"
+        ".L_1:\nIADD3 R2, R0, R8, RZ\nRET.REL.NODEC R4 `(k)"
     )
-    assert chosen_apart(listing, lane_dependent(listing), looped=False) == frozenset()
-    assert chosen_apart(listing, lane_dependent(listing), looped=True) == {1}
+    assert {2, 4} <= lane_dependent(listing)

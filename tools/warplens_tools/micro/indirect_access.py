@@ -103,9 +103,7 @@ class IndirectAccess(MicroTool):
         told = {a.span.line for a in self.view.global_accesses if self._is_told(a)}
         apart = [
             i
-            for i in chosen_apart(
-                self.sass.instructions, self.sass.lane_dependent, looped=bool(self.sass.flow.loops)
-            )
+            for i in chosen_apart(self.sass.instructions, self.sass.lane_dependent)
             if self.sass.written[i] not in told
         ]
         every = frozenset(self.sass.where(lambda x: x.opcode in ("LDG", "STG", "LD", "ST")))

@@ -1,39 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which instructions read registers that differ between the lanes of a warp, as far as data flow tells.
 
-Lanes differ from `threadIdx` and the lane number on, through arithmetic, and through what is loaded from
-addresses that differ. Code is followed in address order, twice, so that loops see what they carry.
+Lanes differ from `threadIdx`, the lane number and their own local memory on, through arithmetic, and through what is
+loaded from addresses that differ. Values are followed along the ways that control may take, in and out of routines.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from warplens_tools.evidence import Instruction
+from warplens_tools.sass.blocks import basic_blocks
 from warplens_tools.sass.pipes import space_of
 from warplens_tools.sass.registers import registers_of
 
 _REGISTER = re.compile(r"U?R\d+")
 _LOADS = ("LDG", "LDS", "LDL", "ATOM", "SHFL")
 _LANE_SOURCES = ("SR_TID", "SR_LANEID", "SR_LANEMASK")
+#: Takes an instruction's index, itself, and the registers that are marked before it; marks or clears what it writes.
+_Step = Callable[[int, Instruction, set[str]], None]
 
 
 def lane_dependent(instructions: Sequence[Instruction]) -> frozenset[int]:
     """Indices of the instructions with an operand, an address among them, that may differ between lanes."""
-    differing: set[str] = set()
     found: set[int] = set()
-    for _ in range(2):
-        for index, instruction in enumerate(instructions):
-            written, read = registers_of(instruction)
-            # A branch's or a guard's predicate chooses lanes; it is no operand.
-            operands = {name for name in read if not name.startswith(("P", "UP"))}
-            source = any(o.startswith(_LANE_SOURCES) for o in instruction.operands)
-            if source or operands & differing:
-                found.add(index)
-                differing |= {name for name in written if not name.startswith("U")}
-            elif not instruction.predicate:
-                differing -= written
+
+    def step(index: int, instruction: Instruction, differing: set[str]) -> None:
+        written, read = registers_of(instruction)
+        # A branch's or a guard's predicate chooses lanes; it is no operand.
+        operands = {name for name in read if not name.startswith(("P", "UP"))}
+        source = any(o.startswith(_LANE_SOURCES) for o in instruction.operands)
+        if source or operands & differing:
+            found.add(index)
+            differing |= {name for name in written if not name.startswith("U")}
+        elif instruction.opcode == "LDL":
+            differing |= written  # One address of each lane's own memory.
+        elif not instruction.predicate:
+            differing -= written
+
+    _follow(instructions, step)
     return frozenset(found)
 
 
@@ -58,27 +64,59 @@ def gathering(instructions: Sequence[Instruction], *, by_tests: bool = False) ->
     return frozenset(found)
 
 
-def chosen_apart(
-    instructions: Sequence[Instruction], differing: frozenset[int], *, looped: bool
-) -> frozenset[int]:
+def chosen_apart(instructions: Sequence[Instruction], differing: frozenset[int]) -> frozenset[int]:
     """Indices of the accesses to global memory whose address rests on what each lane loaded from a place of its own:
-    no lane's neighbour tells where it goes. `differing`: those of `lane_dependent`; `looped`: whether a loop may
-    carry such a place on."""
-    loaded: set[str] = set()
+    no lane's neighbour tells where it goes. `differing`: those of `lane_dependent`."""
     found: set[int] = set()
-    for _ in range(2 if looped else 1):
-        for index, instruction in enumerate(instructions):
-            written, read = registers_of(instruction)
-            own = {name for name in read if not name.startswith(("P", "UP"))}
-            if space_of(instruction) == "global" and _address(instruction) & loaded:
-                found.add(index)
-            if (
-                instruction.opcode.startswith(("LDG", "LDS", "ATOMG")) and index in differing
-            ) or own & loaded:
-                loaded |= written
-            elif not instruction.predicate:
-                loaded -= written
+
+    def step(index: int, instruction: Instruction, loaded: set[str]) -> None:
+        written, read = registers_of(instruction)
+        own = {name for name in read if not name.startswith(("P", "UP"))}
+        if space_of(instruction) == "global" and _address(instruction) & loaded:
+            found.add(index)
+        if (instruction.opcode.startswith(("LDG", "LDS", "ATOMG")) and index in differing) or own & loaded:
+            loaded |= written
+        elif not instruction.predicate:
+            loaded -= written
+
+    _follow(instructions, step)
     return frozenset(found)
+
+
+def _follow(instructions: Sequence[Instruction], step: _Step) -> None:
+    """Takes `step` through the code until no way adds a register to what is marked before a block."""
+    blocks = basic_blocks(instructions)
+    starts = {instructions[block.first].address: b for b, block in enumerate(blocks)}
+    before: list[set[str]] = [set() for _ in blocks]
+    reached = {b for block in blocks for b in block.successors}
+    returned: set[str] = set()
+    changed = True
+    while changed:
+        changed = False
+        last: set[str] = set()
+        for b, block in enumerate(blocks):
+            # Where no branch is known to lead (a table's cases) the code before it is taken to.
+            marked = set(before[b]) | (set() if b in reached else last)
+            for i in range(block.first, block.last + 1):
+                x = instructions[i]
+                step(i, x, marked)
+                if x.opcode == "CALL":
+                    changed |= _add(before, starts.get(x.target or -1), marked)
+                    marked |= returned
+            if instructions[block.last].opcode == "RET" and not marked <= returned:
+                returned |= marked
+                changed = True
+            for to in block.successors:
+                changed |= _add(before, to, marked)
+            last = marked
+
+
+def _add(before: list[set[str]], block: int | None, marked: set[str]) -> bool:
+    """Adds to what is marked before a block; whether anything was new."""
+    if block is None or marked <= before[block]:
+        return False
+    before[block] |= marked
+    return True
 
 
 def _address(instruction: Instruction) -> set[str]:

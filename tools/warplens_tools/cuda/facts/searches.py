@@ -21,6 +21,8 @@ _MIDDLE = re.compile(
     r"\b([A-Za-z_]\w*)\s*=\s*(?:\w+\s*\+\s*)?\(?\s*\(?\s*\w+\s*[-+]\s*\w+(?:\s*\+\s*1)?\s*\)?\s*(?:/\s*2|>>\s*1)\b"
 )
 
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
 
 class Search(msgspec.Struct, frozen=True):
     """One search."""
@@ -60,6 +62,12 @@ def _loops(tree: SourceTree, body: Node) -> Iterator[Node]:
         middle = _MIDDLE.search(code)
         if middle is None or not re.search(rf"\[[^\]]*\b{re.escape(middle[1])}\b", code):
             continue
-        # The bounds move to it.
-        if len(re.findall(rf"=\s*{re.escape(middle[1])}\b(?!\s*[-+*/]\s*[A-Za-z_])", code)) >= 1:
+        if _halves(code, middle):
             yield node
+
+
+def _halves(code: str, middle: re.Match[str]) -> bool:
+    """Whether an end of the range that the middle is worked out of moves to it: a merge sort's middle ends a loop."""
+    ends = set(_NAME.findall(middle[0])) - {middle[1]}
+    moved = re.findall(rf"\b(\w+)\s*=\s*{re.escape(middle[1])}\b(?!\s*[-+*/]\s*[A-Za-z_])", code)
+    return not ends.isdisjoint(moved)
