@@ -26,7 +26,8 @@ cycles of one warp in them against those of the busiest pipe for all resident wa
 **Threshold.** Theoretical occupancy of at most 50 % (KernelPro fires below that) with registers as the limit,
 and fewer bytes in flight than Little's law asks for at this GPU's DRAM roof; or loops that name at most half of the
 registers, and would gain 1.3 and more from the warps that these alone admit. Low occupancy with enough
-in flight is not reported: many fast kernels are built that way. Device memory measured
+in flight is not reported: many fast kernels are built that way. Where an SM has not the registers of one block, the
+launch fails, and that is said instead. Device memory measured
 at 80 % of its peak or more withdraws it: enough was in flight.
 
 **References.** CUDA C++ Best Practices Guide, "Occupancy"; Volkov, "Better Performance at Lower Occupancy".
@@ -38,7 +39,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from warplens_tools.arch.occupancy import Occupancy
+from warplens_tools.arch.occupancy import Occupancy, occupancy
 from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import CompiledKernel
 from warplens_tools.finding import Finding, Gain
@@ -82,6 +83,9 @@ class OccupancyRegisters(MicroTool):
         """One finding per kernel."""
         if self.view.evidence.binary is None:
             return
+        if self.threads_at_most() is not None:
+            yield self._refused()
+            return
         cold = self.cold_registers()
         if cold is not None:
             yield self._on_cold(cold)
@@ -106,6 +110,48 @@ class OccupancyRegisters(MicroTool):
             ),
             evidence=self.view.waiting.shortage_seen(found),
             gain=found.gain,
+        )
+
+    def threads_at_most(self) -> int | None:
+        """Threads of the largest block whose registers an SM has; None where it has those of the launched one, or the
+        launch is not known."""
+        compiled, found, limits = self.view.compiled, self.view.occupancy, self.gpu.limits
+        if compiled is None or found is None or found.blocks or "registers" not in found.limiters:
+            return None
+        held = (
+            threads
+            for threads in range(limits.max_threads_per_block, 0, -limits.warp_size)
+            if occupancy(limits, block_threads=threads, registers=compiled.resources.registers).blocks
+        )
+        return next(held, 0)
+
+    def _refused(self) -> Finding:
+        """A launch that no SM has the registers for: an error of the program, which no speedup tells of."""
+        compiled, threads, limits = self.view.compiled, self.view.threads, self.gpu.limits
+        registers = compiled.resources.registers if compiled is not None else 0
+        found, name = self.view.occupancy, self.view.kernel.name
+        target = found.registers_for_next_block if found is not None else None
+        kept = f", so that the compiler keeps to {target} registers a thread" if target else ""
+        fewer = self.threads_at_most()
+        smaller = f", or launch blocks of {fewer} threads at most" if fewer else ""
+        return self.finding(
+            self.view.kernel.name_span,
+            severity="warning",
+            confidence="high",
+            message=(
+                f"{name} cannot be launched as it is compiled: a block of {threads} threads with {registers} registers "
+                f"each asks for more than the {limits.registers} registers of an SM, and the launch fails with "
+                "cudaErrorLaunchOutOfResources."
+            ),
+            guidance=(
+                f"Write __launch_bounds__({threads}) before its name{kept}{smaller}; and test cudaGetLastError() behind "
+                "the launch, which otherwise fails unseen."
+            ),
+            evidence=(
+                self.view.observe("registers per thread", float(registers), "", target),
+                self.view.observe("threads of a launched block", float(threads or 0), "", fewer),
+                self.view.observe("resident blocks per SM", 0.0),
+            ),
         )
 
     def cold_registers(self) -> Cold | None:
