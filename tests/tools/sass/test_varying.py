@@ -39,6 +39,14 @@ def test_a_place_that_each_lane_loaded_is_chosen_apart_and_one_that_all_load_is_
     assert chosen_apart(code(same), lane_dependent(code(same))) == frozenset()
 
 
+def test_a_table_of_the_module_is_no_place_that_data_choose() -> None:
+    lookup = (
+        "S2R R0, SR_TID.X\nLDG.E R2, desc[UR4][R0.64]\nLDC.64 R4, c[0x4][RZ]\nIADD3 R4, R2, R4, RZ\n"
+        "LDG.E R6, desc[UR4][R4.64]\nLDG.E R9, desc[UR4][R6.64]\nEXIT"
+    )
+    assert chosen_apart(code(lookup), lane_dependent(code(lookup))) == {5}
+
+
 def test_a_place_that_the_last_iteration_loaded_is_chosen_where_there_is_a_loop() -> None:
     body = "LDG.E R9, desc[UR4][R2.64]\nIADD3 R4, R0, R8, RZ\nLDG.E R2, desc[UR4][R4.64]\n"
     once = code(f"S2R R0, SR_TID.X\n{body}EXIT")
@@ -77,3 +85,11 @@ def test_a_routine_is_entered_with_what_its_caller_holds_and_returns_what_it_mak
         ".L_1:\nIADD3 R2, R0, R8, RZ\nRET.REL.NODEC R4 `(k)"
     )
     assert {2, 4} <= lane_dependent(listing)
+
+
+def test_a_routine_called_twice_hands_no_register_of_one_caller_to_the_other() -> None:
+    listing = code(
+        "CALL.REL.NOINC `(.L_1)\nFADD R3, R9, R6\nS2R R9, SR_TID.X\nCALL.REL.NOINC `(.L_1)\nFADD R3, R9, R6\nEXIT\n"
+        ".L_1:\nIADD3 R2, R0, R8, RZ\nRET.REL.NODEC R4 `(k)"
+    )
+    assert lane_dependent(listing) == {2, 4}

@@ -144,8 +144,8 @@ class OccupancyRegisters(MicroTool):
                 "cudaErrorLaunchOutOfResources."
             ),
             guidance=(
-                f"Write __launch_bounds__({threads}) before its name{kept}{smaller}; and test cudaGetLastError() behind "
-                "the launch, which otherwise fails unseen."
+                f"Write __launch_bounds__({threads}) before its name{kept}{smaller}; and test cudaGetLastError() "
+                "behind the launch, which otherwise fails unseen."
             ),
             evidence=(
                 self.view.observe("registers per thread", float(registers), "", target),

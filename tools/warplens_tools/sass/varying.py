@@ -11,13 +11,15 @@ import re
 from collections.abc import Callable, Sequence
 
 from warplens_tools.evidence import Instruction
-from warplens_tools.sass.blocks import basic_blocks
+from warplens_tools.sass.blocks import basic_blocks, body_of
 from warplens_tools.sass.pipes import space_of
 from warplens_tools.sass.registers import registers_of
 
 _REGISTER = re.compile(r"U?R\d+")
 _LOADS = ("LDG", "LDS", "LDL", "ATOM", "SHFL")
 _LANE_SOURCES = ("SR_TID", "SR_LANEID", "SR_LANEMASK")
+#: The bank that holds the addresses of the module's variables.
+_MODULE = "c[0x4]"
 #: Takes an instruction's index, itself, and the registers that are marked before it; marks or clears what it writes.
 _Step = Callable[[int, Instruction, set[str]], None]
 
@@ -66,18 +68,38 @@ def gathering(instructions: Sequence[Instruction], *, by_tests: bool = False) ->
 
 def chosen_apart(instructions: Sequence[Instruction], differing: frozenset[int]) -> frozenset[int]:
     """Indices of the accesses to global memory whose address rests on what each lane loaded from a place of its own:
-    no lane's neighbour tells where it goes. `differing`: those of `lane_dependent`."""
+    no lane's neighbour tells where it goes. `differing`: those of `lane_dependent`. Tables of the module, such as those
+    that the compiler's own sine looks a quadrant up in, are left out."""
     found: set[int] = set()
+    tables = _in_tables(instructions)
 
     def step(index: int, instruction: Instruction, loaded: set[str]) -> None:
         written, read = registers_of(instruction)
         own = {name for name in read if not name.startswith(("P", "UP"))}
-        if space_of(instruction) == "global" and _address(instruction) & loaded:
+        if space_of(instruction) == "global" and _address(instruction) & loaded and index not in tables:
             found.add(index)
         if (instruction.opcode.startswith(("LDG", "LDS", "ATOMG")) and index in differing) or own & loaded:
             loaded |= written
         elif not instruction.predicate:
             loaded -= written
+
+    _follow(instructions, step)
+    return frozenset(found)
+
+
+def _in_tables(instructions: Sequence[Instruction]) -> frozenset[int]:
+    """Indices of the accesses whose address is made of that of a variable of the module, which bank 4 holds."""
+    found: set[int] = set()
+
+    def step(index: int, instruction: Instruction, bases: set[str]) -> None:
+        written, read = registers_of(instruction)
+        space = space_of(instruction)
+        if space is not None and _address(instruction) & bases:
+            found.add(index)
+        if any(_MODULE in o for o in instruction.operands) or (space is None and read & bases):
+            bases |= written
+        elif not instruction.predicate:
+            bases -= written
 
     _follow(instructions, step)
     return frozenset(found)
@@ -102,13 +124,18 @@ def _follow(instructions: Sequence[Instruction], step: _Step) -> None:
                 step(i, x, marked)
                 if x.opcode == "CALL":
                     changed |= _add(before, starts.get(x.target or -1), marked)
-                    marked |= returned
+                    marked |= returned & _written_in(instructions, x.target)
             if instructions[block.last].opcode == "RET" and not marked <= returned:
                 returned |= marked
                 changed = True
             for to in block.successors:
                 changed |= _add(before, to, marked)
             last = marked
+
+
+def _written_in(instructions: Sequence[Instruction], target: int | None) -> set[str]:
+    """The registers that a routine writes; all others come back as they were."""
+    return {name for i in body_of(instructions, target) for name in registers_of(instructions[i])[0]}
 
 
 def _add(before: list[set[str]], block: int | None, marked: set[str]) -> bool:
