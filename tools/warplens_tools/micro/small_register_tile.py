@@ -29,9 +29,10 @@ source multiplies two elements of shared arrays, each of which several threads r
 the shared-memory path against every other resource.
 
 **Threshold.** A load for two multiply-adds or fewer, and a gain of 1.2 in the bounded model with a fourth of the loads.
-Information, whatever the text, of loops of four multiply-adds and more with three loads for four of them, whose values
-they take, where shared memory's path is needed for 0.6 of the busiest pipe's time; with 0.3 loads for each where that
-path is needed 1.5 times as long as any other.
+Information, whatever the text, of loops of four multiply-adds and more that add up products which differ between
+lanes, with three loads for four of them, whose values they take and no data chooses, where shared memory's path is
+needed for 0.6 of the busiest pipe's time; with 0.3 loads for each where that path is needed 1.5 times as long as any
+other.
 
 **References.** CUTLASS, "Efficient GEMM in CUDA" (thread-level tiles); V. Volkov and J. Demmel, "Benchmarking GPUs
 to Tune Dense Linear Algebra", SC 2008."""
@@ -46,6 +47,8 @@ from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.lazily import cached_property
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.added_up import added_up
+from warplens_tools.micro.common.chains import led_by_data
 from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, L1, L2, SHARED_STALLS, judge_by_room
 from warplens_tools.sass.pipes import pipe_of
 from warplens_tools.sass.registers import registers_of
@@ -137,9 +140,10 @@ class SmallRegisterTile(MicroTool):
         found = []
         for loop in self.sass.flow.innermost_loops:
             body = self.sass.flow.instructions_of(loop)
-            # What data looks up is no operand of a product.
-            loads = [i for i in body if code[i].opcode == "LDS" and i not in self._looked_up]
-            adds = [i for i in body if code[i].opcode in _FMA - {"IMAD"}]
+            # What data looks up is no operand of a product, nor what one thread reads while the others wait.
+            left_out = self._looked_up | led_by_data(self.sass, body) | self._of_few
+            loads = [i for i in body if code[i].opcode == "LDS" and i not in left_out]
+            adds = added_up(code, self.sass.lane_dependent, body, _FMA - {"IMAD"})
             taken = {name for i in adds for name in registers_of(code[i])[1]}
             loads = [i for i in loads if registers_of(code[i])[0] & taken]
             if len(adds) >= FEWEST and len(loads) >= plenty * len(adds):
@@ -178,6 +182,13 @@ class SmallRegisterTile(MicroTool):
         """Indices of the loads from shared memory at places that data chooses."""
         flowing = gathering(self.sass.instructions, by_tests=True)
         return frozenset(p.index for p in self.sass.patterns if p.conflict is None and p.index in flowing)
+
+    @cached_property
+    def _of_few(self) -> frozenset[int]:
+        """Indices of the accesses to shared memory that single threads make."""
+        lines = {a.span.line for a in self.view.accesses if a.space == "shared" and (a.few or a.one)}
+        part = {p.index for p in self.sass.patterns if p.part}
+        return frozenset(i for i, line in enumerate(self.sass.lines) if line in lines or i in part)
 
     def products(self) -> dict[int, tuple[str, ...]]:
         """Lines that add up products of two elements of shared memory in a loop, with the arrays."""
