@@ -42,6 +42,7 @@ import msgspec
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cuda.facts.double_uses import DoubleUse, double_uses
+from warplens_tools.cuda.values.kernel_tree import kernel_tree
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Confidence, Finding, RelatedSpan
 from warplens_tools.lazily import cached_property
@@ -63,6 +64,8 @@ from warplens_tools.sass.registers import registers_of
 _FLOAT_OPCODES = {"DADD": "FADD", "DMUL": "FMUL", "DFMA": "FFMA", "DSETP": "FSETP", "DMNMX": "FMNMX"}
 #: A double that is passed by value.
 _SCALAR = re.compile(r"(?:const\s+)?double(?:\s+const)?")
+#: The names of a declaration of doubles.
+_DECLARED = re.compile(r"\bdouble\s+(\w[^;()]*);")
 #: Use of the FP64 pipe, per cent of its peak, below which double precision cost the launch nothing that shows.
 FP64_USED = 5.0
 
@@ -171,11 +174,32 @@ class DoubleInFloatKernel(MicroTool):
         return msgspec.structs.replace(found, gain=gain, severity=severity)
 
     def _factors(self, line: int | None) -> str:
-        """The parameters of a line that are passed as doubles, in words; "" where there are none."""
+        """The parameters of a line that are passed as doubles, else its variables that are declared so, in words; ""
+        where there are none."""
         written = set(re.findall(r"\w+", self.view.text.line_text(line))) if line is not None else set()
         factors = [p.name for p in self.view.kernel.parameters if _SCALAR.fullmatch(p.type.strip())]
-        named = ", ".join(name for name in factors if name in written)
-        return f"the double parameter {named}" if named else ""
+        expanded = kernel_tree(self.view.tree, self.view.kernel)
+        code = expanded.tree.code_of(expanded.function.body) if expanded is not None else ""
+        variables = [n for d in _DECLARED.findall(code) for n in re.findall(r"(\w+)\s*(?:=[^,]*)?(?:,|$)", d)]
+        for kind, names_of in (("parameter", factors), ("variable", variables)):
+            named = ", ".join(dict.fromkeys(name for name in names_of if name in written))
+            if named:
+                return f"the double {kind} {named}"
+        return ""
+
+    def _loaded(self, line: int | None) -> str:
+        """What a line reads of global memory that is double there, as written; "" where nothing is: a scalar that is
+        made float beside it changes nothing."""
+        code = self.sass.instructions
+        loads = [
+            i for i in self.sass.global_on(line) if code[i].opcode == "LDG" and "64" in code[i].modifiers
+        ]
+        taken = {r for i in self.double_indices for r in registers_of(code[i])[1]}
+        if not any(registers_of(code[i])[0] & taken for i in loads):
+            return ""
+        read = [a for a in self.view.global_accesses if a.reads and a.span.line == line]
+        fields = [a for a in read if a.member or a.element_type == "double"]
+        return ", ".join(dict.fromkeys(self.view.said(a.span) for a in fields))
 
     def _finding(
         self,
@@ -186,8 +210,9 @@ class DoubleInFloatKernel(MicroTool):
         detail: str,
     ) -> Finding:
         here = [use for use in uses if use.span.line == place.line]
-        named = (
-            ", ".join(dict.fromkeys(use.text for use in here)) or self._factors(place.line) or "an expression"
+        loaded = self._loaded(place.line) if self.sass and not here else ""
+        named = ", ".join(dict.fromkeys(use.text for use in here)) or (
+            f"{loaded}, double in memory," if loaded else self._factors(place.line) or "an expression"
         )
         others = [use for use in uses if use.span.line != place.line][:8]
         return self.finding(
@@ -196,8 +221,11 @@ class DoubleInFloatKernel(MicroTool):
             confidence=confidence,
             message=f"{self.view.kernel.name} handles float data but {named} makes it compute in double{detail}.",
             guidance=(
-                "Give literals the type that the kernel is made for (T(0.5), not 0.5) and call the functions of that "
-                "type; keep double only where the extra digits are needed."
+                f"Keep {loaded} as float in memory where the digits are not needed, which halves what is read of it "
+                "too, or convert it once where it is loaded and compute on in float."
+                if loaded
+                else "Give literals the type that the kernel is made for (T(0.5), not 0.5) and call the functions of "
+                "that type; keep double only where the extra digits are needed."
                 if self._is_for_both()
                 else "Write float literals with the suffix f and call the float functions (sqrtf, expf, powf); "
                 "keep double only where the extra digits are needed, and then only for the accumulator."
