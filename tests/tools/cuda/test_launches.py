@@ -217,3 +217,30 @@ def test_a_namespace_in_use_gives_its_constants(using: str, value: tuple[int | N
     items, shelves = parse(text, "k.cu").launches
     assert items.grid_value == value
     assert shelves.grid_value[0] is None
+
+
+TWO = "void host(float* a) {\n#if FAST\n    plain<<<4, 128>>>(a, 7);\n#else\n    plain<<<4, 256>>>(a, 7);\n#endif\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "blocks"),
+    [
+        ("#define FAST 1\n", [128]),
+        ("#define FAST 0\n", [256]),
+        # A default that nothing before it may have set otherwise.
+        ("#ifndef FAST\n#define FAST 1\n#endif\n", [128]),
+        ("#include <vector>\n#if !defined(FAST)\n#define FAST 0\n#endif\n", [256]),
+        # A header of the user's may have: both are read.
+        ('#include "config.h"\n#ifndef FAST\n#define FAST 1\n#endif\n', [128, 256]),
+        ("#ifdef SLOW\n#ifndef FAST\n#define FAST 1\n#endif\n#endif\n", [128, 256]),
+        ("", [128, 256]),
+    ],
+)
+def test_a_launch_that_the_unit_leaves_out_is_none(before: str, blocks: list[int]) -> None:
+    found = parse(SourceText(before + PRELUDE + TWO), "k.cu").launches
+    assert [site.block_value[0] for site in found if site.block_value] == blocks
+
+
+@pytest.mark.parametrize("gone", ["// {}", "/* {} */", "\n#if 0\n{}\n#endif\n"])
+def test_a_launch_that_is_commented_out_is_none(gone: str) -> None:
+    assert launches(gone.format("plain<<<4, 256>>>(a, 7);")) == []

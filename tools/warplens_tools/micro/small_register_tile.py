@@ -143,10 +143,11 @@ class SmallRegisterTile(MicroTool):
             # What data looks up is no operand of a product, nor what one thread reads while the others wait.
             left_out = self._looked_up | led_by_data(self.sass, body) | self._of_few
             loads = [i for i in body if code[i].opcode == "LDS" and i not in left_out]
-            adds = added_up(code, self.sass.lane_dependent, body, _FMA - {"IMAD"})
+            adds = [i for i in body if code[i].opcode in _FMA - {"IMAD"}]
+            summed = added_up(code, self.sass.lane_dependent, body, _FMA - {"IMAD"})
             taken = {name for i in adds for name in registers_of(code[i])[1]}
             loads = [i for i in loads if registers_of(code[i])[0] & taken]
-            if len(adds) >= FEWEST and len(loads) >= plenty * len(adds):
+            if len(summed) >= FEWEST and len(loads) >= plenty * len(adds):
                 found.append((self.sass.weigh(adds), loads, adds))
         worst = max(found, key=lambda f: f[0], default=None)
         line = self.sass.hottest_line(worst[2]) if worst is not None else None

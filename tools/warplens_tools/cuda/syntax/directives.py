@@ -3,7 +3,7 @@
 
 All directives are blanked from the text that tree-sitter sees: in the middle of a statement they are
 what breaks its parse. Of the branches of an `#if` that cannot be decided here all stay that leave the
-text well formed; at least one does.
+text well formed; at least one does. The default of a macro, `#ifndef FAST` and `#define FAST 1`, decides.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*([a-z_]*)((?:\\[ \t]*\n|[^\n])*)", re.MU
 _DEFINE = re.compile(r"(?:\\[ \t]*\n|[ \t])*([A-Za-z_]\w*)(\((?:[^()]*)\))?")
 _INCLUDE = re.compile(r'\s*(?:"([^"\n]*)"|<([^>\n]*)>)')
 _DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
+_UNDEFINED = re.compile(r"!\s*defined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _MAX_NESTING = 64
 _BRACKETS = re.compile(r"[(){}]")
@@ -75,6 +76,8 @@ class Directives(msgspec.Struct, frozen=True):
 class _Branch(msgspec.Struct):
     start: int
     truth: bool | None
+    #: The macro that it asks not to be defined.
+    unless: str = ""
     end: int = -1
 
 
@@ -118,6 +121,7 @@ class _Reader:
             truth = self.condition(word, rest) if self.active() else False
             self.groups.append([])
             self.enter(self.groups[-1], found.end(), truth)
+            self.groups[-1][0].unless = _unless(word, rest)
         elif word in ("elif", "else", "elifdef", "elifndef"):
             self.next_branch(found, word, rest)
         elif word == "endif":
@@ -150,10 +154,17 @@ class _Reader:
         body = re.sub(r"\\[ \t]*\n", lambda m: " " * len(m[0]), raw.strip(" \t\\\n"))
         macro = Macro(name[1], parameters, body, name.start(1), start, start + len(body), found.start())
         self.macros.append(macro)
-        if self.certain() and parameters is None:
+        if parameters is None and (self.certain() or self._is_default(name[1])):
             self.known[name[1]] = body
         else:
             self.known.pop(name[1], None)
+
+    def _is_default(self, name: str) -> bool:
+        """Whether it is defined where it is tested to be undefined, before any header of the user's that might define
+        it: `#ifndef FAST`, `#define FAST 1`."""
+        own = all(line.system for line in self.includes)
+        branch = self.groups[-1][-1] if self.groups else None
+        return branch is not None and self.dead == 0 and self.unsure == 1 and own and branch.unless == name
 
     def next_branch(self, found: re.Match[str], word: str, rest: str) -> None:
         if not self.groups:
@@ -210,6 +221,14 @@ class _Reader:
             return None
         body = self.known[name]
         return 0 if body is None else evaluate(body, lambda _: None)
+
+
+def _unless(word: str, rest: str) -> str:
+    """The macro that an `#ifndef`, or an `#if !defined`, asks not to be defined; "" of others."""
+    if word == "ifndef":
+        return rest.strip()
+    found = _UNDEFINED.fullmatch(rest.strip()) if word == "if" else None
+    return found[1] or found[2] if found else ""
 
 
 def _is_used(reader: _Reader, name: str, at: int) -> bool:
