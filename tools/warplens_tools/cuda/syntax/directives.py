@@ -160,11 +160,10 @@ class _Reader:
             self.known.pop(name[1], None)
 
     def _is_default(self, name: str) -> bool:
-        """Whether it is defined where it is tested to be undefined, before any header of the user's that might define
-        it: `#ifndef FAST`, `#define FAST 1`."""
-        own = all(line.system for line in self.includes)
+        """Whether it is defined where it is tested to be undefined: `#ifndef FAST`, `#define FAST 1`. That a header
+        before it says otherwise is rare beside a default that stands."""
         branch = self.groups[-1][-1] if self.groups else None
-        return branch is not None and self.dead == 0 and self.unsure == 1 and own and branch.unless == name
+        return branch is not None and self.dead == 0 and self.unsure == 1 and branch.unless == name
 
     def next_branch(self, found: re.Match[str], word: str, rest: str) -> None:
         if not self.groups:
