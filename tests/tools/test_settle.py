@@ -259,3 +259,24 @@ def test_what_only_a_matching_key_comes_to_is_promised_nothing() -> None:
     assert beside.gain is not None
     around = settle(view, finding(Gain.of(3.0, 3.0), line=5), of_program=True)
     assert around.gain is not None
+
+
+def settled(text: str) -> Finding:
+    """What is promised of the kernel `k` of a unit, compiled or not."""
+    (view,) = [v for v in views(text) if v.kernel.name == "k"]
+    return settle(view, finding(Gain.of(4.0, 8.0)), of_program=False)
+
+
+@pytest.mark.parametrize("inner", ["static __global__", "__global__ void static", "namespace { __global__"])
+def test_what_only_its_unit_could_launch_and_does_not_is_promised_nothing(inner: str) -> None:
+    void = "" if "void" in inner else " void"
+    text = f"{inner}{void} k(float *a) {{ a[threadIdx.x] = 1; }}{' }' if 'namespace' in inner else ''}\n"
+    said = settled(f"{text}void run(float *a) {{ /* k<<<9, 256>>>(a); */ }}")
+    assert (said.gain, said.severity) == (None, "information")
+    assert settled(f"{text}void run(float *a) {{ k<<<1056, 256>>>(a); }}").gain is not None
+    # A pointer to it may be launched anywhere.
+    assert settled(f"{text}auto pointer = &k;").gain is not None
+
+
+def test_what_another_unit_may_launch_is_promised_a_gain() -> None:
+    assert settled(KERNEL).gain is not None

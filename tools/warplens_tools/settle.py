@@ -43,6 +43,8 @@ SURE_OF = 4.0
 SURE_OF_FEW = 8.0
 #: One of so many SMs that has a block makes a small launch.
 SMALL = 4
+#: Bytes of an array of records of kilobytes each; such records are cells and tasks, of which there are few.
+LARGEST = 2**27
 _BLOCK, _GRID = "the block size", "the grid size"
 #: The registers that count cycles and nanoseconds, as SASS reads them.
 _CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
@@ -60,7 +62,10 @@ def settle(view: KernelView, finding: Finding, *, of_program: bool, of_launch: b
     missing = tuple(dict.fromkeys((*finding.missing, *seen)))
     sure = _sure(view, finding, missing)
     gain = finding.gain
-    if not (of_program or _is_measured(finding)) and _is_matched(view, finding.span.line):
+    nothing = _is_matched(view, finding.span.line) or (
+        gain is not None and not of_launch and (is_never_launched(view) or _is_brief_at_any_size(view))
+    )
+    if not (of_program or _is_measured(finding)) and nothing:
         quiet = "information" if finding.severity == "warning" else finding.severity
         return msgspec.structs.replace(finding, gain=None, confidence=sure, missing=missing, severity=quiet)
     if gain is not None:
@@ -242,6 +247,34 @@ def _is_small(view: KernelView) -> bool:
         return False
     few = shape.blocks * SMALL <= view.gpu.multiprocessors
     return duration < (LONG_NS if few else view.gpu.costs.launch_ns) if duration is not None else few
+
+
+def is_never_launched(view: KernelView) -> bool:
+    """Whether nothing can launch it: only its unit could, and names it nowhere else."""
+    if view.launches.sites or not view.model.path.endswith(".cu"):
+        return False
+    kernel = view.kernel
+    head = view.text.slice(
+        msgspec.structs.replace(
+            kernel.span, end_line=kernel.name_span.line, end_column=kernel.name_span.column
+        )
+    )
+    inner = "(anonymous namespace)" in kernel.qualified_name or re.search(r"\bstatic\b", head)
+    code = view.tree.masked.code.decode("ascii")
+    return bool(inner) and not kernel.macro and len(re.findall(rf"\b{re.escape(kernel.name)}\b", code)) == 1
+
+
+def _is_brief_at_any_size(view: KernelView) -> bool:
+    """Whether each thread goes once to a record of its own, so long that an array of `LARGEST` bytes holds few: by the
+    model as many threads take less time than launching them."""
+    if view.usual_shape is not None or not view.sass or view.sass.flow.loops:
+        return False
+    strides = [abs(p.stride or 0) for p in view.sass.patterns if p.space == "global"]
+    if not max(strides, default=0):
+        return False
+    warps = LARGEST / max(strides) / view.gpu.limits.warp_size
+    cycles = max(*view.sass.cycles.values(), *view.traffic.cycles().values())
+    return warps * cycles / view.gpu.multiprocessors / view.gpu.clock_hz * 1e9 < view.gpu.costs.launch_ns
 
 
 def _is_held_up(view: KernelView) -> bool:
