@@ -6,6 +6,8 @@ from __future__ import annotations
 import pytest
 from tests.tools.rewrite.on_host import holds, program, rewritten
 
+from warplens_tools.rewrite.base import of_own_rows
+
 SIZES = "  int count = atoi(argv[1]), dim = atoi(argv[2]);\n"
 SCORES = """
 __global__ void scores(const float* q, const float* keys, float* out, int count, int dim) {
@@ -116,3 +118,9 @@ def test_blocks_that_are_no_row_of_warps_are_left(block: str) -> None:
     assert rewritten("iterations-by-warp", program(SCORES, RUN.replace("<<<3, 64", f"<<<3, {block}")))[
         0
     ].refused
+
+
+def test_columns_side_by_side_are_worth_little_to_warps() -> None:
+    columns = SCORES.replace("keys[t * dim + d]", "keys[d * count + t]")
+    assert columns != SCORES
+    assert of_own_rows(columns) < of_own_rows(SCORES) == 1.0

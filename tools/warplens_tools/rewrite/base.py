@@ -171,6 +171,20 @@ def slides(code: str) -> float:
     return 0.1 if re.search(rf"{beside}|\b{own}\s*-\s*[A-Za-z_]", rest) else 1.0
 
 
+def of_own_rows(code: str) -> float:
+    """What it is worth to give a thread's walk to a warp: little where neighbours walk side by side already, each a
+    column that is only added to where a row begins, `table[row * columns + c]`.
+    """
+    number = _NUMBER.search(code)
+    if number is None:
+        return 1.0
+    # the number itself, and counters that begin at it
+    own = "|".join({number[1], *re.findall(rf"\b(\w+)\s*=\s*{number[1]}\s*;", code)})
+    own = rf"\b(?:{own})\b"
+    beside = re.search(rf"\+\s*{own}\s*\]|\[\s*{own}\s*\+[^\]]*\*", code)
+    return 0.1 if beside and not re.search(rf"{own}\s*\*|\*\s*{own}", code) else 1.0
+
+
 def of_own_columns(code: str) -> float:
     """What it is worth to split columns: less where all threads walk the same elements, or windows that slide."""
     return slides(code) * (0.3 if _walks_alike(code) else 1.0)

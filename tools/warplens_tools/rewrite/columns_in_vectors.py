@@ -114,10 +114,10 @@ def _apply(view: View, target: Target) -> RewriteResult:
         raise Refused("no column of its own is walked by each thread")
     if not any(n.type == "for_statement" for n in outputs.work):
         raise Refused("no loop works out an output")
-    return _Writer(view, outputs, launches, is_strided=is_strided).result()
+    return ColumnsWriter(view, outputs, launches, is_strided=is_strided).result()
 
 
-class _Writer(OutputsWriter):
+class ColumnsWriter(OutputsWriter):
     """The kernel with neighbouring columns a thread."""
 
     def __init__(self, view: View, outputs: Outputs, launches: Launches, *, is_strided: bool) -> None:
@@ -126,6 +126,7 @@ class _Writer(OutputsWriter):
         self.limit = self.axis.limit
 
     def counted(self) -> str:
+        """The constant that says how many, once it is known which elements lie side by side."""
         reader = ColumnReader(self.view, self.outputs, self.axis)
         #: Elements that a thread has side by side, each with what has to divide by the vector's length.
         self.wide = {e.id: checks for n in self.outputs.work for e, checks in reader.columns(n)}
@@ -148,23 +149,19 @@ class _Writer(OutputsWriter):
     def result(self) -> RewriteResult:
         """All edits."""
         view, newline = self.view, self.view.text.newline
-        alone = self._alone()
-        inner = "\n".join(n for n in self.work() if n)
-        lines = [
-            self._top(),
-            self._first(),
-            f"if ({self._whole()}) {{",
-            indented(inner),
-            "} else {",
-            indented(alone),
-            "}",
-        ]
+        lines = [self._top(), self._first(), self.in_vectors()]
         body = self.style.lines("\n".join(n for n in lines if n))
         text = f"{{{newline}{body}{newline}{self.style.margin}}}"
         edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), text)
         self._relaunch()
         edits = (self.style.constants(), edit, *self.launches.edits())
         return RewriteResult(edits, title=f"Walk {self.vector} columns a thread")
+
+    def in_vectors(self) -> str:
+        """The columns of a thread from its first one, side by side where all are there, else one by one."""
+        alone = self._alone()
+        inner = "\n".join(n for n in self.work() if n)
+        return "\n".join([f"if ({self._whole()}) {{", indented(inner), "} else {", indented(alone), "}"])
 
     def _whole(self) -> str:
         """Whether all of a thread's columns are there, and lie in whole vectors."""

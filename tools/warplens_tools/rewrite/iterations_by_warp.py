@@ -65,7 +65,7 @@ from __future__ import annotations
 import re
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult
+from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, of_own_rows
 from warplens_tools.rewrite.common.block_rows import striding
 from warplens_tools.rewrite.common.counting import Counting, counting
 from warplens_tools.rewrite.common.group_edits import GroupEdits
@@ -182,6 +182,7 @@ REWRITE = Rewrite(
     title="Give each iteration to a warp",
     apply=apply,
     answers=("uncoalesced-global-read", "warp-divergence"),
+    likely=of_own_rows,
     chance=0.6,
     gain=4.0,
     ranges={"kLanesPerRow": (4, 8, 16, 32)},

@@ -44,32 +44,18 @@ from __future__ import annotations
 
 import re
 
-from tree_sitter import Node
-
-from warplens_tools.cuda.syntax.tree import LOOPS, walk
+from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.counting import Counting, counting
-from warplens_tools.rewrite.common.declared import plainly_declared_in
+from warplens_tools.rewrite.common.block_strides import check_apart, strided_by_block
+from warplens_tools.rewrite.common.counting import Counting
 from warplens_tools.rewrite.common.launches import AXES, Launch, Launches, rounded_up
-from warplens_tools.rewrite.common.reading import (
-    JUMPS,
-    View,
-    assigned,
-    field,
-    refusing,
-    shares_memory,
-    squeezed,
-    statements,
-    stores,
-    unwrapped,
-)
+from warplens_tools.rewrite.common.reading import View, field, refusing, shares_memory, unwrapped
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.text import Span, TextEdit
 
 _CAVEAT = (
     "y and z of a grid hold at most 65535 blocks: more rows or problems than that are not computed at all"
 )
-_OWN = re.compile(r"\b(?:threadIdx|blockDim|gridDim)\b|\bblockIdx\s*\.\s*z\b")
 _BLOCK = re.compile(r"\bblockIdx\s*\.\s*([xy])\b")
 
 
@@ -78,85 +64,13 @@ def _apply(view: View, target: Target) -> RewriteResult:
     if shares_memory(view):
         raise Refused("the threads of a block work together")
     launches = Launches(view.text, view.model, view.kernel)
-    loop = _strided(view, launches)
-    _check_apart(view, loop)
+    loop = strided_by_block(view, launches)
+    check_apart(view, loop)
     edits = [TextEdit(_head(view, loop), _number(view, loop)), *_axes(view, loop)]
     for launch in launches.read():
         _relaunch(view, launches, launch, loop)
     title = f"Give the outputs over {loop.variable} to blocks of their own"
     return RewriteResult((*edits, *launches.edits()), title=title, caveat=_CAVEAT)
-
-
-def _strided(view: View, launches: Launches) -> Counting:
-    """The loop of a block's threads over its outputs, which the kernel ends with."""
-    at = statements(view.body)
-    while at and at[-1].type == "if_statement" and at[-1].child_by_field_name("alternative") is None:
-        _check_before(at[:-1])
-        at = statements(field(at[-1], "consequence"))
-    loop = counting(view.expanded, at[-1]) if at and at[-1].type == "for_statement" else None
-    _check_before(at[:-1])
-    if loop is None or not loop.declared or loop.first is None or len(loop.bounds) != 1 or loop.downward:
-        raise Refused("no loop of a block's threads over outputs ends the kernel")
-    size = launches.block_value(0)
-    condition = squeezed(view.code(unwrapped(field(loop.node, "condition"))))
-    step = squeezed(loop.step)
-    by_block = step == "blockDim.x" or (
-        size is not None and view.expanded.constants.value(step, loop.node.start_byte) == size
-    )
-    if (
-        squeezed(view.code(loop.first)) != "threadIdx.x"
-        or not by_block
-        or not view.is_plain_enough(loop.node)
-    ):
-        raise Refused("no loop of a block's threads over outputs ends the kernel")
-    if not condition.startswith(f"{loop.variable}<") or condition.startswith(f"{loop.variable}<="):
-        raise Refused("its loop ends elsewhere")
-    return loop
-
-
-def _check_before(nodes: list[Node]) -> None:
-    for node in nodes:
-        leaves = node.type == "if_statement" and node.child_by_field_name("alternative") is None
-        only = statements(field(node, "consequence")) if leaves else []
-        if node.type != "declaration" and [n.type for n in only] != ["return_statement"]:
-            raise Refused("the kernel does more than its loop over outputs")
-
-
-def _check_apart(view: View, loop: Counting) -> None:
-    """Raises `Refused` where iterations have to do with each other, or are too short to be worth it."""
-    inside = [n for n in walk(loop.body) if n.type in LOOPS]
-    if not inside:
-        raise Refused("an output takes no loop")
-    if any(
-        n.type in JUMPS and not any(i.start_byte <= n.start_byte < i.end_byte for i in inside)
-        for n in walk(loop.body)
-    ):
-        raise Refused("the loop over outputs is left early")
-    outside = view.tree.masked.code[view.body.start_byte : loop.node.start_byte].decode("ascii")
-    rest = _OWN.search(outside) or _OWN.search(view.code(loop.body)) or _OWN.search(view.code(loop.bounds[0]))
-    if rest is not None:
-        raise Refused("the numbers of threads and blocks are used elsewhere too")
-    own = [d for n in walk(loop.body) for d in plainly_declared_in(view, n)]
-    names = {d.name for d in own}
-    changed = {name for name, place in assigned(loop.body, view) if place.type == "identifier"}
-    loops = {c.variable for i in inside if (c := counting(view.expanded, i)) is not None and c.declared}
-    if changed - names - loops:
-        raise Refused("its loop folds into a variable")
-    written = stores(view, loop.body)
-    rests = {loop.variable}
-    for one in own:
-        rests |= {one.name} if one.value is not None and view.names(one.value) & rests else set()
-    if not written or any(not view.names(e) & rests for e in written):
-        raise Refused("an element that it stores is not one output's own")
-    places = {(view.array(e), squeezed(view.code(e))) for e in written}
-    arrays = {array for array, _ in places}
-    for element in view.elements(view.body):
-        array = view.array(element)
-        if (not array or array in arrays) and (array, squeezed(view.code(element))) not in places:
-            raise Refused("an output reads what another one writes")
-    taken = [d.name for n in walk(view.body) for d in plainly_declared_in(view, n)]
-    if taken.count(loop.variable) > 1:
-        raise Refused(f"another variable is called {loop.variable}, too")
 
 
 def _head(view: View, loop: Counting) -> Span:

@@ -133,7 +133,7 @@ def _head(view: View, site: LaunchSite | None) -> _Head:
     rest = statements(view.body)
     while rest:
         first = rest[0]
-        if first.type == "declaration" and not _counts(view, first) and not _is_array(view, first):
+        if first.type == "declaration" and not _counts(view, first) and not is_array(view, first):
             head.declared += declared_in(view, first)
             rest = rest[1:]
             continue
@@ -163,7 +163,7 @@ def _counts(view: View, declaration: Node) -> bool:
     return any(ATOMIC.fullmatch(name.split("<")[0]) for name, _ in calls(declaration, view))
 
 
-def _is_array(view: View, declaration: Node) -> bool:
+def is_array(view: View, declaration: Node) -> bool:
     """Whether it declares an array of the thread's own, as the weights of a filter: a part of the work."""
     declarators = declaration.children_by_field_name("declarator")
     inner = [d.child_by_field_name("declarator") if d.type == "init_declarator" else d for d in declarators]
