@@ -76,7 +76,7 @@ _ITEMS = 16
 def _apply(view: View, target: Target) -> RewriteResult:
     if has_barrier(view):
         raise Refused("the threads of a block work together already")
-    atomics = _atomics(view, target)
+    atomics = atomics_of(view, target)
     launches = Launches(view.text, view.model, view.kernel)
     extents = [launches.block_value(axis) for axis in range(3)]
     if None not in extents and math.prod(e or 1 for e in extents) % 32:
@@ -123,7 +123,12 @@ def _shuffled(atomic: Atomic, name: str, offset: str) -> str:
     return f"for (int {offset} = 16; {offset} > 0; {offset} /= 2) {step}"
 
 
-def _atomics(view: View, target: Target) -> list[Atomic]:
+def atomics_of(view: View, target: Target) -> list[Atomic]:
+    """The kernel's atomics that join values, those of one place together.
+
+    Raises:
+        Refused: there is none, or single threads are chosen for one already; as `read_atomic`.
+    """
     found: dict[tuple[str, str], Atomic] = {}
     for name, call in calls(view.body, view):
         if not re.fullmatch(r"atomic\w+", name) and not exchanging(view, name):
