@@ -227,3 +227,27 @@ def test_a_section_of_one_thread_is_shared_and_kept_in_one_step() -> None:
     code = code.replace("T*", "float*").replace("T(", "float(")
     after = holds("section-kept", program(code, main), (3,), relative=1e-4, absolute=1e-6)
     assert "inputHeld" in after
+
+
+LOADED = """
+__global__ void hist(const unsigned char* a, const float* gate, unsigned* bins, int rows, int cols) {
+  int col = blockIdx.x * blockDim.x + threadIdx.x;
+  int row = blockIdx.y * blockDim.y + threadIdx.y;
+  if (row >= rows || col >= cols) return;
+  float share = gate[col];
+  if (share > 0.5f) atomicAdd(&bins[a[row * cols + col]], 1);
+}
+"""
+LOADED_RUN = (
+    "  int rows = atoi(argv[1]), cols = atoi(argv[2]);\n"
+    "  Device<unsigned char> a(rows * cols); Device<float> gate(cols, 2); Device<unsigned> bins(256, 3);\n"
+    "  hist<<<dim3((cols + 31) / 32, (rows + 7) / 8), dim3(32, 8)>>>(a, gate, bins, rows, cols); bins.show();"
+)
+
+
+@pytest.mark.compiler
+def test_what_is_loaded_for_a_column_is_counted_with_only_where_the_column_is() -> None:
+    after = holds("private-histogram", program(LOADED, LOADED_RUN), (40, 37), (300, 5))
+    assert (
+        after.index("if (col < cols) {") < after.index("float share = gate[col]") < after.index("if (share >")
+    )

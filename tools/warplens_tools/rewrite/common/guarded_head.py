@@ -23,12 +23,12 @@ def guarded_head(
     """
     if not absent:
         return head_of(view, axes, declared)
-    late = _loaded(view, declared, absent)
+    late = loaded(view, declared, absent)
     lines = head_of(view, axes, [d for d in declared if d not in late])
     return [*lines, f"if ({' || '.join(absent)}) return;", *head_of(view, (), late)]
 
 
-def _loaded(view: View, declared: Sequence[Declared], absent: Sequence[str]) -> list[Declared]:
+def loaded(view: View, declared: Sequence[Declared], absent: Sequence[str]) -> list[Declared]:
     """What is loaded or computed by a call, and what is made of it, but for what the conditions rest on."""
     asked = set(WORD.findall(" ".join(absent)))
     for one in reversed(declared):

@@ -10,6 +10,7 @@ from tree_sitter import Node
 
 from warplens_tools.rewrite.base import Refused, RewriteResult
 from warplens_tools.rewrite.common.declared import Declared, unqualified
+from warplens_tools.rewrite.common.guarded_head import loaded
 from warplens_tools.rewrite.common.launches import Launches, rounded_up
 from warplens_tools.rewrite.common.outputs import THREAD, Axis, head_of, read_outputs
 from warplens_tools.rewrite.common.reading import View, assigned, substituted
@@ -83,7 +84,19 @@ class Strided:
     def _top(self) -> str:
         """What is declared once a thread."""
         others = [a for a in self.outputs.axes if self.axis is None or a.name != self.axis.name]
-        return "\n".join(head_of(self.view, others, [d for d in self.outputs.declared if self._is_top(d)]))
+        late = self._late()
+        top = [d for d in self.outputs.declared if self._is_top(d) and d not in late]
+        return "\n".join(head_of(self.view, others, top))
+
+    def _late(self) -> list[Declared]:
+        """What is loaded for a place along another axis: nothing may be there beyond that axis's limit."""
+        others = {a.name for a in self.outputs.axes if a.limit and self.axis is not None} - self._own()
+        absent = [f"{a.name} < {a.limit}" for a in self.outputs.axes if a.name in others]
+        found = loaded(self.view, self.outputs.declared, absent) if absent else []
+        return [d for d in found if self.outputs.rests[d.name] & others]
+
+    def _own(self) -> set[str]:
+        return {self.axis.name} if self.axis is not None else set()
 
     def _declaration(self, one: Declared) -> str:
         value = f" = {self.view.written(one.value)}" if one.value is not None else ""
@@ -94,11 +107,12 @@ class Strided:
         axis = self.axis
         if axis is None:
             return inner
-        tests = [f"{a.name} < {a.limit}" for a in self.outputs.axes if a.limit and a.name != axis.name]
-        tests += [*self.outputs.uniform, *self.outputs.others]
-        if tests:
-            inner = f"if ({' && '.join(tests)}) {{\n{indented(inner)}\n}}"
-        below = [self._declaration(d) for d in self.outputs.declared if not self._is_top(d)]
+        limits = [f"{a.name} < {a.limit}" for a in self.outputs.axes if a.limit and a.name != axis.name]
+        tests, late = [*self.outputs.uniform, *self.outputs.others], self._late()
+        if late:
+            inner = "\n".join([*map(self._declaration, late), _where(tests, inner)])
+        inner = _where(limits if late else [*limits, *tests], inner)
+        below = [self._declaration(d) for d in self.outputs.declared if not self._is_top(d) and d not in late]
         written = unqualified(axis.type)
         step = f"blockDim.{axis.letter} * gridDim.{axis.letter}"
         first = f"{written} {axis.name} = {axis.value}"
@@ -121,6 +135,11 @@ class Strided:
         by_thread = THREAD in self.outputs.resting(names) or "threadIdx" in self.view.code(node)
         if not is_number and (names - known or by_thread):
             raise Refused("the threads of a block do not all go to one place")
+
+
+def _where(tests: Sequence[str], inner: str) -> str:
+    """Code under conditions; as it is where there are none."""
+    return f"if ({' && '.join(tests)}) {{\n{indented(inner)}\n}}" if tests else inner
 
 
 def thread_number(view: View, launches: Launches) -> str:
