@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.tunable.both import launches_of_both
 from warplens_tools.tunable.covered import Walked
 from warplens_tools.tunable.grid_rule import GridRule, rule_of
 from warplens_tools.tunable.source import File
@@ -43,19 +44,12 @@ _Evaluator = Callable[[int], int | None]
 
 def why_rest_left(before: File, after: File) -> str:
     """Which number's rest an edit's grid leaves and the original's does not, in words; "" for none."""
-    for kernel in before.model.kernels:
-        twin = after.model.kernel(kernel.qualified_name)
-        if twin is None:
+    for _, twin, one, other in launches_of_both(before, after):
+        if (was := rule_of(before, one)) is None or (now := rule_of(after, other)) is None or was == now:
             continue
-        old, new = before.launches_of(kernel), after.launches_of(twin)
-        if len(old) != len(new):
-            continue
-        for one, other in zip(old, new, strict=True):
-            if (was := rule_of(before, one)) is None or (now := rule_of(after, other)) is None or was == now:
-                continue
-            left = set(_left(now)) - set(_left(was))
-            if left and set(_all(was)) and (name := _not_walked(after, twin, left)):
-                return f"the edit's grid leaves a rest of {name} that the original's, rounded up, does"
+        left = set(_left(now)) - set(_left(was))
+        if left and set(_all(was)) and (name := _not_walked(after, twin, left)):
+            return f"the edit's grid leaves a rest of {name} that the original's, rounded up, does"
     return ""
 
 

@@ -17,6 +17,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.bindings import value_node
+from warplens_tools.tunable.both import launches_of_both
 from warplens_tools.tunable.run_lengths import lengths_of
 from warplens_tools.tunable.source import AXES, File, Site, Value
 
@@ -27,16 +28,9 @@ _LESSER = re.compile(r"(?:\w+::)*(?:u|ll|ull)?(?:min|clamp)(?:<[^<>]*>)?\Z")
 
 def why_along_less(before: File, after: File) -> str:
     """Which of the run's own lengths no longer lies along x in an edit, in words; "" for none."""
-    for kernel in before.model.kernels:
-        twin = after.model.kernel(kernel.qualified_name)
-        if twin is None:
-            continue
-        old, new = before.launches_of(kernel), after.launches_of(twin)
-        if len(old) != len(new):
-            continue
-        for one, other in zip(old, new, strict=True):
-            if why := _why(before, one, after, other, kernel):
-                return why
+    for kernel, _, one, other in launches_of_both(before, after):
+        if why := _why(before, one, after, other, kernel):
+            return why
     return ""
 
 
