@@ -88,3 +88,15 @@ def test_a_loop_does_the_rest_and_what_the_program_leaves_is_its_own() -> None:
     down = _file((BLOCKS, "rows_given / 8"))
     assert why_rest_left(down, _file((BLOCKS, "rows_given / 4"))) == ""
     assert why_rest_left(down, down) == ""
+
+
+def test_blocks_that_become_fewer_with_a_number_leave_no_rest_of_it() -> None:
+    alone = (
+        "    for (int c = threadIdx.x % 32; c < columns; c += 32) sum",
+        "    const int c = threadIdx.x % 32;\n    if (c < columns) sum",
+    )
+    few = ("rows<<<blocks,", "rows<<<dim3(blocks, min(blocks, 528 / up(columns, 256) + 1)),")
+    assert why_rest_left(_file(alone), _file(alone, few)) == ""
+    assert "leaves a rest of rows" in why_rest_left(
+        _file(alone), _file(alone, few, (BLOCKS, "rows_given / 8"), GUARDED)
+    )

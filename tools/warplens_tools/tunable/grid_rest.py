@@ -81,8 +81,12 @@ def _followed(rule: GridRule) -> Iterator[tuple[int, str]]:
 
 
 def _share(axis: str, number: int) -> int:
-    """How many of a number each block does, of a large one; 0 where that is not known."""
-    blocks = _value(axis, number, _LARGE)
+    """How many of a number each block does, of a large one; 0 where that is not known, or blocks are no more of more,
+    as where a number only says how many share the card.
+    """
+    blocks, few = _value(axis, number, _LARGE), _value(axis, number, 1)
+    if blocks is None or few is None or blocks <= few:
+        return 0
     # what is left over by another divisor is no matter beside so many
     return round(_LARGE / blocks) if blocks else 0
 
