@@ -43,6 +43,7 @@ Best Practices Guide, "Division Modulo Operations"; CUTLASS `FastDivmod`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -79,6 +80,9 @@ MANY = 3
 WARNED = 1.2
 #: Instructions of a division by a constant over those of one by a variable (about 5 of 20).
 CONSTANT_SHARE = 0.25
+#: The head of a loop, and a division in it, of a function of the file's too.
+_HEAD = re.compile(r"\s*\}?\s*for\s*\(")
+_DIVIDES = re.compile(r"[/%]|\bfor\s*\(.*\w\s*\(")
 
 
 class Site(msgspec.Struct, frozen=True):
@@ -191,7 +195,7 @@ class IntegerDivision(MicroTool):
         calls = self.sass.where(lambda x: x.opcode == "CALL" and _divides(code, x.target))
         marked = {lines[i] for i in calls} | {lines[i] for i in range(body) if is_reciprocal(code[i])}
         own = self.sass.where(lambda x: pipe_of(x) in ("int", "alu", "sfu") and "WIDE" not in x.modifiers)
-        return [
+        found = [
             Site(
                 line,
                 tuple(i for i in own if i < body and lines[i] == line),
@@ -200,6 +204,12 @@ class IntegerDivision(MicroTool):
             )
             for line in sorted(n for n in marked if n is not None)
         ]
+        return [site for site in found if not self._counts_iterations(site)]
+
+    def _counts_iterations(self, site: Site) -> bool:
+        """Whether the compiler divides to unroll a loop with a stride, once before it: its head divides nothing."""
+        text = self.view.text.line_text(site.line)
+        return bool(_HEAD.match(text)) and not _DIVIDES.search(text) and not self._is_elsewhere(site)
 
     def _ratio(self, sites: Sequence[Site]) -> tuple[float, bool, float]:
         """Bounded time as it is over that with divisions by constants, whether memory surely leaves room for it, and
