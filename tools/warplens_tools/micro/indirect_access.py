@@ -120,7 +120,8 @@ class IndirectAccess(MicroTool):
             confidence="low",
             message=(
                 f"{'Scatter' if writes else 'Gather'}{self.written_in(here)}: the addresses of this line rest on what "
-                f"each lane loaded, up to {self.gpu.limits.warp_size} sectors per request, "
+                "each lane loaded: a request takes the sectors of every row that one of its lanes chose, "
+                f"{self.gpu.limits.warp_size} where none lie together, "
                 + ("each filled in part." if writes else "behind the load that they wait for.")
             ),
             guidance=(
