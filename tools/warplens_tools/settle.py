@@ -260,8 +260,10 @@ def is_never_launched(view: KernelView) -> bool:
         )
     )
     inner = "(anonymous namespace)" in kernel.qualified_name or re.search(r"\bstatic\b", head)
+    if not inner or kernel.macro:
+        return False
     code = view.tree.masked.code.decode("ascii")
-    return bool(inner) and not kernel.macro and len(re.findall(rf"\b{re.escape(kernel.name)}\b", code)) == 1
+    return len(re.findall(rf"\b{re.escape(kernel.name)}\b", code)) == 1
 
 
 def _is_brief_at_any_size(view: KernelView) -> bool:

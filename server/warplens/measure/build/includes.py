@@ -7,6 +7,7 @@ What such a header holds is then the same on both sides, whatever macros a candi
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -84,9 +85,14 @@ def with_includes(text: str, added: Added) -> str:
 
 def _line_of(line: int, before: str, after: str) -> int:
     """The baseline's line before which a line of the edit stands that the baseline has not."""
-    own, given = before.split("\n"), after.split("\n")
-    blocks = difflib.SequenceMatcher(None, own, given, autojunk=False).get_opcodes()
-    return next(i1 for _, i1, _, j1, j2 in blocks if j1 <= line < j2)
+    return next(i1 for _, i1, _, j1, j2 in _blocks(before, after) if j1 <= line < j2)
+
+
+@functools.lru_cache(maxsize=8)
+def _blocks(before: str, after: str) -> Sequence[tuple[str, int, int, int, int]]:
+    """What differs between two texts, line by line: asked for each header, and again once the text is built."""
+    matcher = difflib.SequenceMatcher(None, before.split("\n"), after.split("\n"), autojunk=False)
+    return matcher.get_opcodes()
 
 
 def _is_outside(text: str, line: int) -> bool:
