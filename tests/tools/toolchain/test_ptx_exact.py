@@ -25,6 +25,16 @@ BODIES = {
             s = t;
         }
         out[threadIdx.x] = s + c;""",
+    "two-sum": """float s = 0, c = 0;
+        for (int i = 0; i < n; ++i) {
+            float w = x[i], t = s + w, z = t - s;
+            c += (s - (t - z)) + (w - z);
+            s = t;
+        }
+        out[threadIdx.x] = s + c;""",
+    "sum the larger": """float s = 0, c = 0;
+        for (int i = 0; i < n; ++i) { float w = x[i], t = s + w; c += (s - t) + w; s = t; }
+        out[threadIdx.x] = s + c;""",
     "lanes plainly": """float s = 0, c = 0;
         for (int i = threadIdx.x; i < n; i += 32) {
             float w = x[i], t = s + w;
@@ -99,10 +109,26 @@ def less(ptx: dict[str, str], was: str, now: str) -> str:
 @pytest.mark.parametrize("was", ["kahan", "neumaier"])
 def test_a_sum_that_carries_its_losses_is_no_plain_one(ptx: dict[str, str], was: str) -> None:
     assert "carries along" in less(ptx, was, "plain")
-    # each other's, or in double
-    for now in ("kahan", "neumaier", "double"):
+    # what carries as much, or in double
+    for now in (was, "neumaier", "double"):
         assert less(ptx, was, now) == ""
     assert less(ptx, "plain", was) == ""
+
+
+@pytest.mark.parametrize("now", ["kahan", "sum the larger"])
+@pytest.mark.parametrize("was", ["neumaier", "two-sum"])
+def test_losses_of_whichever_is_the_larger_are_more_than_the_terms_alone(
+    ptx: dict[str, str], was: str, now: str
+) -> None:
+    before, after = exact_in(ptx[was]), exact_in(ptx[now])
+    assert "the larger" in less_exact(before, after, sums_in(ptx[now]))
+    assert less_exact(after, before, sums_in(ptx[was])) == ""
+
+
+@pytest.mark.parametrize("was", ["neumaier", "two-sum"])
+@pytest.mark.parametrize("now", ["neumaier", "two-sum", "lanes", "double"])
+def test_losses_of_either_by_any_way_are_alike(ptx: dict[str, str], was: str, now: str) -> None:
+    assert less_exact(exact_in(ptx[was]), exact_in(ptx[now]), sums_in(ptx[now])) == ""
 
 
 def test_what_is_added_beside_such_a_sum_is_looked_at_too(ptx: dict[str, str]) -> None:

@@ -23,6 +23,8 @@ _GIVEN = re.compile(
     r"\b(?:shfl\.sync\.\w+\.b32|ld\.shared(?:\.\w+)*\.[fb](?:32|64))\s+([^;,|\[]*|\{[^}]*\})[|,]"
 )
 _REGISTER = re.compile(r"%\w+")
+_SIZES = re.compile(r"\babs(?:\.ftz)?\.(f32|f64)\s+(%\w+),")
+_COMPARES = re.compile(r"\bsetp\.[a-z]+(?:\.ftz)?\.(f32|f64)\s+[^,;]+,\s*(%\w+),\s*(%\w+);")
 #: How far moves and choices between registers are followed.
 _FAR = 4
 #: Absolute errors that no relative bound holds for: near 1, near a multiple of pi, and of 11 bits anywhere.
@@ -40,6 +42,9 @@ class Exact(msgspec.Struct, frozen=True):
     #: Of those, the formats in which other threads' sums, or numbers as they are loaded, are added and nothing of what
     #: that loses is carried along.
     plain: frozenset[str] = frozenset()
+    #: Of those, the formats in which what is lost is right whichever of a sum and a term is the larger: by comparing
+    #: sizes (Neumaier) or by two-sum. Kahan's sum takes the sum to be the larger one.
+    either: frozenset[str] = frozenset()
     approximated: frozenset[str] = frozenset()
 
 
@@ -47,8 +52,12 @@ def exact_in(ptx: str) -> dict[str, Exact]:
     """Of each kernel of a unit, by the name that it has whatever the unit."""
     approximated = of_kernels(ptx, _approximated)
     plain = of_kernels(ptx, _plain)
+    either = of_kernels(ptx, _either)
     found = of_kernels(ptx, _compensated)
-    return {name: Exact(kinds, plain[name] & kinds, approximated[name]) for name, kinds in found.items()}
+    return {
+        name: Exact(kinds, plain[name] & kinds, either[name] & kinds, approximated[name])
+        for name, kinds in found.items()
+    }
 
 
 def less_exact(
@@ -66,6 +75,8 @@ def less_exact(
             return "the edit adds up without what the kernel carries along of each sum's rounding"
         if known.compensated & new.plain - known.plain:
             return "the edit adds sums or loaded numbers up without what is lost there, which the kernel carries along"
+        if known.either & new.compensated - new.either:
+            return "the edit carries along what additions lose as if the sum were the larger, the kernel whichever is"
         if more := sorted(new.approximated - known.approximated):
             return f"the edit approximates {more[0]} that the kernel works out"
     return ""
@@ -120,6 +131,20 @@ def _plain(body: str) -> frozenset[str]:
         kind: {to for k, to, a, b in additions if k == kind and (a | b) & given} for kind in ("f32", "f64")
     }
     return frozenset(kind for kind, sums in among.items() if kind in pairs or (sums and not sums & looked_at))
+
+
+def _either(body: str) -> frozenset[str]:
+    """The formats in which sizes of two numbers are compared, or what a sum s = a + b took of a is taken off s again:
+    s - (s - a)."""
+    sizes = {to: kind for kind, to in _SIZES.findall(body)}
+    compared = {kind for kind, a, b in _COMPARES.findall(body) if sizes.get(a) == sizes.get(b) == kind}
+    # as they stand: all of it is done to one term, between moves
+    terms = {to: {a.strip(), b.strip()} for _, _, to, a, b in _ADDS.findall(body)}
+    for _, kind, _, a, b in _ADDS.findall(body):
+        for s, z in ((a.strip(), b.strip()), (b.strip(), a.strip())):
+            if s in terms.get(z, ()) and terms[z] & terms.get(s, set()):
+                compared.add(kind)
+    return frozenset(compared)
 
 
 def _goes_round(register: str, made: _Made) -> bool:
