@@ -132,6 +132,13 @@ def test_lengths_grow_where_there_is_room(parts: Parts) -> None:
 
 
 @pytest.mark.compiler
+def test_who_writes_what_lies_there_already_writes_where_the_kernel_does(parts: Parts) -> None:
+    program = parts.on_fake_driver(("written_test",), ORACLE)
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert done.stdout == '{"mistakes": 0}\n'
+
+
+@pytest.mark.compiler
 def test_what_is_finite_beside_nan_and_numbers_of_64_bits_count(parts: Parts) -> None:
     program = parts.on_fake_driver(("telling_test",), ORACLE)
     done = subprocess.run([program], capture_output=True, text=True, check=False)

@@ -68,13 +68,9 @@ void move(Element element, void** arguments) {
 
 void fill(Element element, void** arguments) {
     std::uint8_t* data = memory(arguments);
-    const auto count = argument<std::uint64_t>(arguments, 1);
+    const auto count = argument<std::uint64_t>(arguments, 1), stride = argument<std::uint64_t>(arguments, 2);
     for (std::uint64_t i = 0; i < count; ++i) {
-        std::uint8_t* at = data + i * warplens::element_size(element);
-        if (!warplens::is_floating(element)) {
-            if (i % 4 == 0) *at ^= 1;
-            continue;
-        }
+        std::uint8_t* at = data + i * stride;
         const double value = warplens::load(element, at);
         store(element, at, std::isfinite(value) ? -1.25 * value - 1 : 1.0);
     }
@@ -236,8 +232,11 @@ fake::Kernel* helper(const std::string& name) {
         for (const auto& [type, element] : types) {
             made["warplens_move_" + type] = {"move", [e = element](void** a) { move(e, a); }, {}};
             made["warplens_vary_" + type] = {"vary", [e = element](void** a) { vary(e, 0, a); }, {}};
-            made["warplens_fill_" + type] = {"fill", [e = element](void** a) { fill(e, a); }, {}};
+            if (element != Element::other) made["warplens_fill_" + type] = {"fill", [e = element](void** a) { fill(e, a); }, {}};
         }
+        made["warplens_turn"] = {"turn", [](void** a) {
+            for (std::uint64_t i = 0; i < argument<std::uint64_t>(a, 1); ++i) memory(a)[i * argument<std::uint64_t>(a, 2)] ^= argument<std::uint8_t>(a, 3);
+        }, {}};
         for (const char* part : {"shared", "registers", "local_256", "local_1024", "local_4096"})
             made[std::string("warplens_scrub_") + part] = {"scrub", [](void**) {}, {}};
         for (unsigned width : {1u, 2u, 4u, 8u})

@@ -78,11 +78,12 @@ bool Accompaniment::rehearse() {
     CUdeviceptr data = 0;
     check(cuMemAlloc(&data, 64), "cuMemAlloc");
     check(cuMemsetD8Async(data, 0, 64, stream_), "cuMemsetD8Async");
-    std::uint64_t count = 4;
-    void* arguments[] = {&data, &count};
+    std::uint64_t count = 4, stride = 4;
+    unsigned bits = 1;
+    void* arguments[] = {&data, &count, &stride, &bits};
     Launch asked, other;
     asked.function = helpers_->of("fill", Element::f32);
-    other.function = helpers_->of("fill", Element::other);
+    other.function = helpers_->named("warplens_turn");
     asked.parameters = arguments;
     CUresult status = CUDA_SUCCESS;
     std::thread([&] {
@@ -96,7 +97,7 @@ bool Accompaniment::rehearse() {
     wait(stream_, job_.option("baseline_limit"));
     check(cuMemcpyDtoH(&first, data, sizeof first), "the rehearsal");
     check(cuMemFree(data), "cuMemFree");
-    return first == 1;  // what filling bytes makes of zeros; floats would be -1
+    return first == 1;  // what turning a bit makes of zeros; filled floats would be -1
 }
 
 void Accompaniment::entering(CUpti_CallbackId id, const CUpti_CallbackData* call, const std::string& kernel,

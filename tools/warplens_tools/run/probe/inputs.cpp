@@ -347,11 +347,15 @@ void Inputs::find_pairs() {
 std::vector<Stretch> Inputs::outputs() const {
     std::vector<Stretch> found;
     for (const Typed& t : typed_) {
-        // a structure may hold pointers, which nothing but their own value may replace
-        if (t.constant || t.element == Element::other) continue;
+        if (t.constant || (t.element == Element::other && t.records.fields.empty())) continue;
         std::size_t end = 0;
         const Element element = type_at(t.block, t.offset, end);
-        found.push_back({t.block, t.offset, end - t.offset, element});
+        const std::size_t bytes = end - t.offset;
+        if (t.element != Element::other) found.push_back({t.block, t.offset, bytes, element});
+        // of a structure what is no pointer, which nothing but its own value may replace
+        for (const Field& field : t.records.fields)
+            if (!field.pointer && field.element != Element::other && field.offset < bytes)
+                found.push_back({t.block, t.offset + field.offset, bytes - field.offset, field.element, t.records.stride});
     }
     return found;
 }

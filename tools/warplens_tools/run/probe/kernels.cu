@@ -121,26 +121,28 @@ WARPLENS_MOVE(warplens_move_f32, float)
 WARPLENS_MOVE(warplens_move_f16, __half)
 WARPLENS_MOVE(warplens_move_bf16, __nv_bfloat16)
 
-// Other contents of the same kind, so that whatever a launch writes there is seen. Integers change in their
-// lowest bit alone: one that is an index stays in its array.
+// Other contents of the same kind, so that whatever a launch writes there is seen.
 template <class T>
-__device__ void fill_outputs(T* data, u64 count) {
+__device__ void fill_outputs(T* data, u64 count, u64 stride) {
     for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x) {
-        const double value = static_cast<double>(data[i]);
-        data[i] = static_cast<T>(isfinite(value) ? -1.25 * value - 1 : 1.0);
+        T& here = element(data, i, stride);
+        const double value = static_cast<double>(here);
+        here = static_cast<T>(isfinite(value) ? -1.25 * value - 1 : 1.0);
     }
 }
 
 #define WARPLENS_FILL(name, type) \
-    extern "C" __global__ void name(type* data, u64 count) { fill_outputs(data, count); }
+    extern "C" __global__ void name(type* data, u64 count, u64 stride) { fill_outputs(data, count, stride); }
 WARPLENS_FILL(warplens_fill_f64, double)
 WARPLENS_FILL(warplens_fill_f32, float)
 WARPLENS_FILL(warplens_fill_f16, __half)
 WARPLENS_FILL(warplens_fill_bf16, __nv_bfloat16)
 
-extern "C" __global__ void warplens_fill_bytes(unsigned char* data, u64 count) {
+// Turns bits of the lowest byte of each element: an integer that is an index stays in its array, a float stays nearly
+// what it is.
+extern "C" __global__ void warplens_turn(unsigned char* data, u64 count, u64 stride, unsigned bits) {
     for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x)
-        if (i % 4 == 0) data[i] ^= 1;
+        element(data, i, stride) ^= bits;
 }
 
 // Other inputs of a buffer's own making; `source` holds its contents as they were, so that every value depends on

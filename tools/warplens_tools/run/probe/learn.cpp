@@ -26,7 +26,10 @@ constexpr std::size_t kLargeResult = 64u << 20, kHugeResult = 512u << 20;
 void Oracle::learn_own() {
     Case& own = cases_[0];
     capture(own);
-    if (!outputs_.empty()) mark_filled(cases_[0]);
+    if (job_.option("fill")) {
+        stage("fill");
+        mark_filled(own);
+    }
     for (int i = find_leftovers(own) ? 2 : 1; i < repeats_of(own, i); ++i) {
         prepare(own);
         run_once();
@@ -273,9 +276,9 @@ void Oracle::find_apart(Case& c) {
     for (const double value : stands) {
         inputs_.stand_in(value);
         prepare(c);
-        dirty_ = merged(dirty_, changed(initial_, memory_.checksums()));
+        looked();
         run_once();
-        dirty_ = merged(dirty_, changed(initial_, memory_.checksums()));
+        looked();
         for (std::size_t k = 0; k < stretches_.size(); ++k) {
             Expected& e = c.expected[k];
             if (!is_floating(e.element) || !e.spread.empty() || e.unordered) continue;
@@ -352,7 +355,7 @@ void Oracle::learn_variants() {
             continue;
         }
         // other numbers lead to elements that no other inputs do, and 16-bit results meet what lay there now and then
-        if (!outputs_.empty() && meets_by_chance()) mark_filled(c);
+        if (job_.option("fill") && meets_by_chance()) mark_filled(c);
         // in and out in one place is nothing that the kernel minds, or it says nothing
         if (c.variant.kind == Variant::aliased && !as_own(c)) {
             drop(i);

@@ -254,10 +254,29 @@ void Memory::move(const Stretch& s, double scale, double noise, std::uint64_t se
 }
 
 void Memory::fill(const Stretch& s) {
-    std::uint64_t count = s.bytes / element_size(s.element);
+    // of integers side by side the width may not be known: every word, then
+    if (!is_floating(s.element)) return s.stride ? turn_each(s, elements(s, 1), s.stride, 1) : turn_each(s, (s.bytes + 3) / 4, 4, 1);
+    std::uint64_t size = element_size(s.element), stride = s.stride ? s.stride : size, count = elements(s, size);
     change(s, [&](CUdeviceptr base) {
-        void* arguments[] = {&base, &count};
+        void* arguments[] = {&base, &count, &stride};
         launch_over(count, helpers_.of("fill", s.element), stream_, arguments);
+    });
+}
+
+void Memory::turn(const Stretch& s, unsigned bits) {
+    const std::uint64_t size = element_size(s.element);
+    if (!s.stride) return turn_each(s, s.bytes / size, size, bits);
+    for (std::uint64_t at = 0; at + size <= std::max<std::uint64_t>(s.width, size); at += size) {
+        Stretch one = s;
+        one.offset += at, one.bytes -= at;
+        turn_each(one, elements(one, size), s.stride, bits);
+    }
+}
+
+void Memory::turn_each(const Stretch& s, std::uint64_t count, std::uint64_t stride, unsigned bits) {
+    change(s, [&](CUdeviceptr base) {
+        void* arguments[] = {&base, &count, &stride, &bits};
+        launch_over(count, helpers_.named("warplens_turn"), stream_, arguments);
     });
 }
 

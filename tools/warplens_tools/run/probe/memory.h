@@ -102,8 +102,10 @@ class Memory {
     void keep_part(const Stretch& stretch, std::uint64_t part, std::uint64_t parts);
     // Fills what belongs to nobody behind the blocks' ends.
     void fill_tails(unsigned char value);
-    // Gives a stretch other contents of its kind, in place.
+    // Gives a stretch, side by side or one member of all structures, other contents of its kind, in place.
     void fill(const Stretch& stretch);
+    // Turns lowest bits of every element of a stretch of floats, in place.
+    void turn(const Stretch& stretch, unsigned bits);
     const Block& block_of(std::size_t chunk) const;
     // The block that holds an address of the program, or nullptr.
     const Block* find(CUdeviceptr address) const;
@@ -113,6 +115,8 @@ class Memory {
    private:
     // Has a kernel change a stretch: of a variable, which may be constant, a copy that is put back.
     void change(const Stretch& stretch, const std::function<void(CUdeviceptr)>& by);
+    // Of so many elements, each so many bytes behind the one before.
+    void turn_each(const Stretch& stretch, std::uint64_t count, std::uint64_t stride, unsigned bits);
     void copy_out(CUdeviceptr from, std::uint8_t* to, std::size_t bytes);
     void read_members(const Stretch& stretch, std::uint8_t* to, const std::function<void(std::uint8_t*)>& all);
     void lay_out();

@@ -78,7 +78,7 @@ void Oracle::run_moved(const Case& c, double move, std::uint64_t seed) {
     prepare(c);
     inputs_.move(move, seed, c.variant);
     // what moving changes is put back by the next restore
-    dirty_ = merged(dirty_, changed(initial_, memory_.checksums()));
+    looked();
     run_once();
 }
 

@@ -87,6 +87,12 @@ void Oracle::keep_initial() {
     initial_ = memory_.checksums();
 }
 
+Sums Oracle::looked() {
+    Sums sums = memory_.checksums();
+    dirty_ = merged(dirty_, changed(initial_, sums));
+    return sums;
+}
+
 bool Oracle::recover() {
     memory_.fill_tails(kTail);
     memory_.restore(dirty_);

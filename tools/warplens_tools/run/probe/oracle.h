@@ -40,6 +40,7 @@ struct Case {
     std::vector<std::vector<std::uint8_t>> standing;  // what lies where its results go; empty: nothing of its own
     bool referenced = false;         // what its sums come to in parts was asked
     int pairs = 0;                   // moves, up and down, that its bounds were learned from
+    bool asked = false;              // the baseline was asked again where it writes
     // Whether a length is half of what it was, or less: a far smaller problem, which another version may well suit.
     bool shrinks() const {
         return std::any_of(arguments.numbers.begin(), arguments.numbers.end(), [](const auto& n) { return n.first > 0 && 2 * n.second <= n.first; });
@@ -84,6 +85,10 @@ class Oracle {
     // Whether the bounds of that case were learned anew, of more moves, since somebody is about to be called wrong by little:
     // one or two moves see too little of some among many results. Once for each case.
     bool learns_more(const Case& c, const Outcome& first);
+    // Whether the original, asked again on that very case, is now known to write in more places: somebody is about to be
+    // called wrong for writing where it does not, and what it writes with the value that lies there is seen only where
+    // another does. Once for each case.
+    bool learns_written(const Case& c, const Outcome& first);
     // Back to the initial state after a run that may have changed anything; false if that cannot be done.
     bool recover();
     // The chunks that runs on the program's own inputs change, which is what a timed launch needs put back.
@@ -115,6 +120,13 @@ class Oracle {
     bool owns(const Chunks& chunks, const Chunks& own) const;
     Chunks filled_by_baseline(const Case& c);
     void mark_filled(const Case& c);
+    void mark_turned(const Case& c, bool filled);
+    void mark_run(const Case& c, const std::function<void()>& change);
+    bool is_whole(std::size_t stretch) const;   // it is known to be written throughout
+    std::vector<std::size_t> sparse(bool filled) const;  // stretches of floats that are not; of what can be `filled`, too
+    Chunks turned_by_baseline(const Case& c);
+    void turn_outputs(unsigned bits);
+    Sums looked();                              // checksums; the next restore puts back what they show
     bool meets_by_chance() const;
     double run_once();                          // seconds
     int repeats_of(const Case& own, int done) const;
@@ -198,6 +210,7 @@ class Oracle {
     std::vector<std::shared_ptr<std::vector<std::uint8_t>>> written_;  // per stretch, of floats
     std::vector<Case> cases_;
     Chunks dirty_, timed_, writable_, unread_;
+    Chunks writes_too_;             // beyond what is writable: where the baseline writes what lies there
     Sums initial_;
     Tolerance tolerance_;
     double limit_ = 0, drawn_limit_ = 0;  // of one launch, and of one of the kernel's on inputs that are not its own

@@ -36,7 +36,7 @@ std::vector<std::vector<double>> Oracle::added_up(const Case& c, std::uint64_t p
     auto add = [&](std::uint64_t part, std::uint64_t of, double share) {
         prepare(c);
         inputs_.keep_part(part, of, area);
-        dirty_ = merged(dirty_, changed(initial_, memory_.checksums()));
+        looked();
         run_once();
         for (std::size_t k = 0; k < stretches_.size(); ++k) {
             if (!is_floating(stretches_[k].element)) continue;

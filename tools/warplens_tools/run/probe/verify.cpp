@@ -179,9 +179,8 @@ Chunks Oracle::differing_from(const Case& c, const Sums& now) const {
 }
 
 Outcome Oracle::verify(const Case& c, Sums* known) {
-    const Sums sums = memory_.checksums();
     // numbers that lead a launch elsewhere need not lead each there: what it wrote is no input of the next
-    dirty_ = merged(dirty_, changed(initial_, sums));
+    const Sums sums = looked();
     const Chunks differing = differing_from(c, sums);
     Outcome worst;
     worst.bitwise = differing.empty();
@@ -189,9 +188,11 @@ Outcome Oracle::verify(const Case& c, Sums* known) {
     for (std::size_t chunk : differing) {
         if (std::binary_search(writable_.begin(), writable_.end(), chunk)) continue;
         const Block& block = memory_.block_of(chunk);
-        worst.state = "wrong";
-        worst.reason = "writes where the kernel does not, in " +
-                       place(static_cast<std::size_t>(&block - memory_.blocks.data()), (chunk - block.first_chunk) * kChunk);
+        const std::string where = place(static_cast<std::size_t>(&block - memory_.blocks.data()), (chunk - block.first_chunk) * kChunk);
+        const bool too = std::binary_search(writes_too_.begin(), writes_too_.end(), chunk);
+        worst.state = too ? "unproven" : "wrong";
+        worst.reason = too ? "the kernel writes there what is there already, so that other results cannot be compared, in " + where
+                           : "writes where the kernel does not, in " + where;
         worst.difference.stray = 1;
         return worst;
     }

@@ -219,6 +219,7 @@ class Visit {
             results_.pulse();
             if (now() > compared_until_) return too_long(worst);
             Outcome outcome = once(in, loaded, c);
+            if (in.oracle.learns_written(c, outcome)) outcome = once(in, loaded, c);
             if (in.oracle.learns_more(c, outcome)) outcome = once(in, loaded, c);
             if (!outcome.reason.empty()) outcome = in.oracle.reconsider(c, outcome);
             if (!outcome.reason.empty())

@@ -24,18 +24,17 @@ constexpr double kPatience = 8;
 Chunks Oracle::written_by(Case& c) {
     if ((c.idle = changes_nothing(c))) return {};
     prepare(c);
-    const Sums before = memory_.checksums();
+    // what other numbers lead to no other inputs may lead to: what it writes with the value that lies there shows here
+    if (!c.arguments.pointers.empty()) turn_outputs(1);
+    const Sums before = looked();
     c.idle = !c.variant.own() && c.arguments.pointers.empty() && !c.grid[0] && before == initial_;
     // few blocks may take as many times as long
     if (c.variant.kind == Variant::fewer && kFewer * takes_ > 0.02 * budget_) c.idle = true;
     c.idle = c.idle || !c.launched;
-    dirty_ = merged(dirty_, changed(initial_, before));
     if (c.idle) return {};
     const double seconds = run_once();
     c.slow = takes_ > 0 && seconds > kSlow * takes_ && seconds > kSlowShare * budget_;
-    const Sums after = memory_.checksums();
-    dirty_ = merged(dirty_, changed(initial_, after));
-    return changed(before, after);
+    return changed(before, looked());
 }
 
 // What the baseline writes when its outputs hold something else: results that were there already, from an
@@ -43,11 +42,15 @@ Chunks Oracle::written_by(Case& c) {
 Chunks Oracle::filled_by_baseline(const Case& c) {
     prepare(c);
     for (const Stretch& s : outputs_) memory_.fill(s);
-    const Sums before = memory_.checksums();
+    const Sums before = looked();
     run_once();
-    const Sums after = memory_.checksums();
-    dirty_ = merged(dirty_, merged(changed(initial_, before), changed(initial_, after)));
-    return changed(before, after);
+    return changed(before, looked());
+}
+
+// The same of floats that stay nearly what they are, on any inputs.
+void Oracle::turn_outputs(unsigned bits) {
+    for (const Stretch& s : outputs_)
+        if (is_floating(s.element)) memory_.turn(s, bits);
 }
 
 void Oracle::find_written() {
@@ -76,7 +79,8 @@ void Oracle::find_written() {
         if (stands) chunks = merged(chunks, more), ++i;
         else drop(i);
     }
-    if (chunks.empty() && job_.launch) {
+    // what lies there from an earlier launch shows on other inputs alone, and there not all of it
+    if (job_.launch && (chunks.empty() || (own.empty() && outputs_.empty()))) {
         stage("later launch");
         throw std::runtime_error("the launch changes no memory that an earlier one has not");
     }
@@ -207,15 +211,13 @@ void Oracle::capture(Case& c) {
     prepare(c);
     before_.resize(stretches_.size());
     // what is known to be written throughout need not be compared with what lay there
-    auto whole = [&](std::size_t i) { return !std::memchr(written_[i]->data(), 0, written_[i]->size()); };
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
-        if (whole(i)) continue;
+        if (is_whole(i)) continue;
         before_[i].resize(stretches_[i].held());
         memory_.read(stretches_[i], before_[i].data());
     }
     run_once();
-    c.after = memory_.checksums();
-    dirty_ = merged(dirty_, changed(initial_, c.after));
+    c.after = looked();
     c.expected.clear();
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
         Expected e;
@@ -225,21 +227,92 @@ void Oracle::capture(Case& c) {
         e.whole = stretches_[i].whole;
         e.written = written_[i];
         memory_.read(stretches_[i], e.bytes.data());
-        if (!whole(i)) mark_written(*e.written, e.element, before_[i].data(), e.bytes.data());
+        if (!is_whole(i)) mark_written(*e.written, e.element, before_[i].data(), e.bytes.data());
         c.expected.push_back(std::move(e));
     }
 }
 
-void Oracle::mark_filled(const Case& c) {
-    prepare(c);
-    for (const Stretch& s : outputs_) memory_.fill(s);
+bool Oracle::is_whole(std::size_t stretch) const {
+    const auto& written = *written_[stretch];
+    return !std::memchr(written.data(), 0, written.size());
+}
+
+std::vector<std::size_t> Oracle::sparse(bool filled) const {
+    std::vector<std::size_t> found;
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
+        auto here = [&](const Stretch& s) { return s.block == stretches_[i].block; };
+        const bool asked = filled || std::none_of(outputs_.begin(), outputs_.end(), here);
+        if (asked && is_floating(stretches_[i].element) && !is_whole(i)) found.push_back(i);
+    }
+    return found;
+}
+
+// What the baseline writes where its outputs hold something else; where nothing says whether they are outputs, nearly the
+// same.
+void Oracle::mark_filled(const Case& c) {
+    if (!outputs_.empty()) mark_run(c, [&] {
+        for (const Stretch& s : outputs_) memory_.fill(s);
+    });
+    mark_turned(c, false);
+}
+
+// What it writes where floats are others in their last bits, which leads nobody anywhere. No value is both of two others.
+void Oracle::mark_turned(const Case& c, bool filled) {
+    for (const unsigned bits : {1u, 2u}) {
+        const std::vector<std::size_t> left = sparse(filled);
+        if (left.empty()) return;
+        mark_run(c, [&] {
+            for (std::size_t i : left) memory_.turn(stretches_[i], bits);
+        });
+    }
+}
+
+void Oracle::mark_run(const Case& c, const std::function<void()>& change) {
+    prepare(c);
+    change();
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < stretches_.size(); ++i) {
+        if (is_whole(i)) continue;
+        open.push_back(i);
         before_[i].resize(stretches_[i].held());
         memory_.read(stretches_[i], before_[i].data());
     }
     run_once();
-    for (std::size_t i = 0; i < stretches_.size(); ++i)
-        mark_written(*written_[i], stretches_[i].element, before_[i].data(), read_now(i));
+    for (std::size_t i : open) mark_written(*written_[i], stretches_[i].element, before_[i].data(), read_now(i));
+}
+
+// Where the baseline writes on a case although no launch that was learned from has shown it.
+Chunks Oracle::turned_by_baseline(const Case& c) {
+    prepare(c);
+    turn_outputs(1);
+    const Sums before = looked();
+    run_once();
+    const Chunks all = changed(before, looked());
+    Chunks more;
+    std::set_difference(all.begin(), all.end(), writable_.begin(), writable_.end(), std::back_inserter(more));
+    return more;
+}
+
+bool Oracle::learns_written(const Case& of, const Outcome& first) {
+    Case& c = cases_[static_cast<std::size_t>(&of - cases_.data())];
+    if (first.state != std::string("wrong") || !first.difference.stray || c.asked) return false;
+    memory_.unbind();
+    // whatever was written beyond what a launch's own start puts back
+    if (!recover()) return false;
+    c.asked = true;
+    auto known = [&] {
+        std::size_t count = writes_too_.size();
+        for (const auto& w : written_) count += static_cast<std::size_t>(std::count(w->begin(), w->end(), 1));
+        return count;
+    };
+    const std::size_t before = known();
+    try {
+        mark_turned(c, true);
+        writes_too_ = merged(writes_too_, turned_by_baseline(c));
+    } catch (const std::runtime_error& error) {
+        throw Refused("unproven", std::string("it writes where the kernel was not seen to, and the kernel, asked again, ended with: ") + error.what());
+    }
+    return known() > before;
 }
 
 const std::uint8_t* Oracle::read_now(std::size_t stretch) {
