@@ -147,14 +147,18 @@ void Accompaniment::compare(Part& part, const Launch& launch) {
         Outcome outcome;
         outcome.bitwise = true;
         for (const Case& c : oracle.cases()) {
-            part.loaded->bind();
-            // its twins of the program's variables hold what an earlier launch, or loading, left there
-            memory_->restore(memory_->variables());
-            oracle.prepare(c);
-            part.loaded->reset(stream_);
-            oracle.given(part.loaded->launch()).go(stream_);
-            wait(stream_, oracle.limit());
-            outcome = oracle.verify(c);
+            auto once = [&] {
+                part.loaded->bind();
+                // its twins of the program's variables hold what an earlier launch, or loading, left there
+                memory_->restore(memory_->variables());
+                oracle.prepare(c);
+                part.loaded->reset(stream_);
+                oracle.given(part.loaded->launch()).go(stream_);
+                wait(stream_, oracle.limit());
+                return oracle.verify(c);
+            };
+            outcome = once();
+            if (oracle.learns_written(c, outcome)) outcome = once();
             if (!outcome.reason.empty()) outcome = oracle.reconsider(c, outcome);
             outcome = oracle.own_doing(c, outcome, [&] { oracle.prepare(c); });
             memory_->unbind();
