@@ -136,6 +136,30 @@ def test_sums_are_reduced_within_the_block(name: str) -> None:
     assert rewritten("reduce-before-atomic", after)[0].refused
 
 
+UNIFORM = """
+__global__ void sums(const float* x, const float* factors, float* out, int n, int rows) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  int row = blockIdx.y;
+  if (row >= rows) return;
+  float factor = factors[row];
+  if (i < n) atomicAdd(out, x[row * n + i] * factor);
+}
+"""
+
+
+def test_what_is_loaded_behind_a_blocks_condition_stays_behind_it() -> None:
+    main = (
+        "  int n = atoi(argv[1]);\n  Device<float> x(3 * n), f(3, 2), out(1, 3);\n"
+        "  sums<<<dim3((n + 63) / 64, 5), 64>>>(x, f, out, n, 3); out.show();"
+    )
+    after = holds("reduce-before-atomic", program(UNIFORM, main), (1000,), relative=1e-4, absolute=1e-3)
+    assert after.index("if (row < rows)") < after.index("= factors[row]")
+    placed = UNIFORM.replace("atomicAdd(out,", "atomicAdd(&out[slot],").replace(
+        "float factor = factors[row]", "int slot = (int)factors[row]; float factor = 2.0f"
+    )
+    assert "condition" in rewritten("reduce-before-atomic", program(placed, main))[0].refused
+
+
 ATOMIC = """
 __global__ void k(float* x, float* out, int* at, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

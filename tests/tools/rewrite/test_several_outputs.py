@@ -227,3 +227,30 @@ def test_a_pointer_that_goes_to_its_own_output_is_right() -> None:
     )
     after = holds("several-outputs", program(own, RUN_BATCHED), (1, 21))
     assert "float sum[kOutputs]" in after
+
+
+WALKED = """
+__global__ void down(const float* in, const float* w, float* out, int width, int height, int size) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x >= width || y >= height) return;
+  const float* p = in + y * width + x;
+  float sum = 0.0f;
+  for (int j = 0; j < size; ++j) sum += w[j] * *p, p += width;
+  out[y * width + x] = sum;
+}
+"""
+RUN_WALKED = WH + (
+    "  Device<float> x((h + 5) * w), f(5, 2), out(w * h, 3);\n"
+    "  down<<<dim3((w + 31) / 32, (h + 7) / 8), dim3(32, 8)>>>(x, f, out, w, h, 5); out.show();"
+)
+
+
+def test_pointers_of_several_outputs_stay_const() -> None:
+    after = holds("several-outputs", program(WALKED, RUN_WALKED), (37, 21))
+    assert "const float *p[kOutputs];" in after
+
+
+def test_a_pointer_of_an_unwritten_type_is_left_alone() -> None:
+    untold = WALKED.replace("const float* p", "auto p")
+    assert "type of p" in rewritten("several-outputs", program(untold, RUN_WALKED))[0].refused

@@ -99,6 +99,8 @@ class OutputsWriter:
         for one in self.outputs.declared:
             rests = self.axis.name in self.outputs.rests[one.name]
             if one.name in changed or (rests and not one.is_index):
+                if "auto" in one.type.split() and self.view.pointers.pointer(one.value) is not None:
+                    raise Refused(f"the type of {one.name} is not written")
                 found.append(one)
         return [*found, *self.late]
 
@@ -173,7 +175,9 @@ class OutputsWriter:
         return f"{head}\n{indented(inner)}\n}}"
 
     def _state(self, one: Declared) -> str:
-        declared = f"{unqualified(one.type)} {one.stars}{one.name}[{self.count}]{one.extents}"
+        # what a pointer points to stays const
+        written = one.type if one.stars else unqualified(one.type)
+        declared = f"{written} {one.stars}{one.name}[{self.count}]{one.extents}"
         value = self.view.written(one.value) if one.value is not None else ""
         if one.extents:
             return f"{declared}{' = {}' if one.text else ''};"

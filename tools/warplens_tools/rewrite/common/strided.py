@@ -89,11 +89,14 @@ class Strided:
         return "\n".join(head_of(self.view, others, top))
 
     def _late(self) -> list[Declared]:
-        """What is loaded for a place along another axis: nothing may be there beyond that axis's limit."""
+        """What is loaded for a place along another axis, or behind a condition that is a block's: nothing may be there
+        beyond that axis's limit, or where the condition does not hold.
+        """
         others = {a.name for a in self.outputs.axes if a.limit and self.axis is not None} - self._own()
         absent = [f"{a.name} < {a.limit}" for a in self.outputs.axes if a.name in others]
+        absent += self.outputs.uniform
         found = loaded(self.view, self.outputs.declared, absent) if absent else []
-        return [d for d in found if self.outputs.rests[d.name] & others]
+        return [d for d in found if self.outputs.uniform or self.outputs.rests[d.name] & others]
 
     def _own(self) -> set[str]:
         return {self.axis.name} if self.axis is not None else set()
@@ -108,10 +111,10 @@ class Strided:
         if axis is None:
             return inner
         limits = [f"{a.name} < {a.limit}" for a in self.outputs.axes if a.limit and a.name != axis.name]
-        tests, late = [*self.outputs.uniform, *self.outputs.others], self._late()
+        limits, late = [*limits, *self.outputs.uniform], self._late()
         if late:
-            inner = "\n".join([*map(self._declaration, late), _where(tests, inner)])
-        inner = _where(limits if late else [*limits, *tests], inner)
+            inner = "\n".join([*map(self._declaration, late), _where(self.outputs.others, inner)])
+        inner = _where(limits if late else [*limits, *self.outputs.others], inner)
         below = [self._declaration(d) for d in self.outputs.declared if not self._is_top(d) and d not in late]
         written = unqualified(axis.type)
         step = f"blockDim.{axis.letter} * gridDim.{axis.letter}"
@@ -132,6 +135,8 @@ class Strided:
         known |= {c.name for c in self.view.model.constants}
         form = self.view.forms.form(node)
         is_number = form is not None and form.value is not None
+        if names & {d.name for d in self._late()}:
+            raise Refused("the place is loaded only where a condition holds")
         by_thread = THREAD in self.outputs.resting(names) or "threadIdx" in self.view.code(node)
         if not is_number and (names - known or by_thread):
             raise Refused("the threads of a block do not all go to one place")
