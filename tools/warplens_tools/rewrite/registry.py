@@ -114,8 +114,9 @@ from warplens_tools.rewrite import (
     wrap_by_compare,
 )
 from warplens_tools.rewrite.base import Rewrite
+from warplens_tools.rewrite.common.grid_limits import launchable
 
-REWRITES: tuple[Rewrite, ...] = (
+_ALL: tuple[Rewrite, ...] = (
     # several steps as one: of two that promise the same, the search tries the one that goes further first
     tensor_tile.REWRITE,
     outputs_in_patches.REWRITE,
@@ -226,6 +227,7 @@ REWRITES: tuple[Rewrite, ...] = (
     axes_in_order.REWRITE,
     online_softmax.REWRITE,
 )
+REWRITES: tuple[Rewrite, ...] = tuple(map(launchable, _ALL))
 
 
 def rewrite(slug: str) -> Rewrite | None:
