@@ -160,6 +160,45 @@ def test_what_is_loaded_behind_a_blocks_condition_stays_behind_it() -> None:
     assert "condition" in rewritten("reduce-before-atomic", program(placed, main))[0].refused
 
 
+GRADIENTS = """
+__global__ void gradients(const float* dy, const float* x, const float* mean, float* dgamma, float* dbeta, int N, int C,
+                          int M) {
+  int c = blockIdx.x;
+  float g = 0, b = 0, m = mean[c];
+  for (int n = 0; n < N; n++)
+    for (int i = threadIdx.x; i < M; i += blockDim.x) {
+      int at = (n * C + c) * M + i;
+      g += dy[at] * (x[at] - m);
+      b += dy[at];
+    }
+  atomicAdd(&dgamma[c], g);
+  atomicAdd(&dbeta[c], b);
+}
+"""
+RUN_GRADIENTS = """
+  int M = atoi(argv[1]), C = 3;
+  Device<float> dy(2 * C * M), x(2 * C * M, 2), m(C, 3), g(C, 4), b(C, 5);
+  gradients<<<C, 64>>>(dy, x, m, g, b, 2, C, M); g.show(); b.show();
+"""
+
+
+@pytest.mark.compiler
+def test_sums_of_a_block_for_its_own_place_are_reduced_within_it() -> None:
+    text = program(GRADIENTS, RUN_GRADIENTS)
+    after = holds("reduce-before-atomic", text, (150,), (7,), relative=1e-4, absolute=1e-3)
+    assert after.count("atomicAdd(&dgamma[c], partial)") == 1
+    for old, new in (
+        ("  float g = 0", "  if (c >= C) return;\n  float g = 0"),
+        ("int c = blockIdx.x;", "int c = blockIdx.x + threadIdx.x / 32;"),
+    ):
+        assert rewritten("reduce-before-atomic", program(GRADIENTS.replace(old, new), RUN_GRADIENTS))[0].refused
+
+
+def test_a_place_by_a_block_that_gets_more_items_is_left_alone() -> None:
+    own = ATOMIC.replace("  if (i < n) {", "  int b = blockIdx.x;\n  if (i < n) {").replace("out, x", "&out[b], x")
+    assert rewritten("reduce-before-atomic", own)[0].refused
+
+
 ATOMIC = """
 __global__ void k(float* x, float* out, int* at, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -146,6 +146,7 @@ def test_windows_beside_each_other_are_no_rows() -> None:
     assert slides(rows % "k + i") < 1
     assert slides(rows % "i * n + k") == 1
     assert slides(rows % "k * n + i") == 1
+    assert slides(rows % "i + k * n") == 1
     lags = "int l = threadIdx.x; for (int i = 0; i < n - l; i++) s += x[i] * x[i + l];"
     assert slides(lags) == 1
 

@@ -167,7 +167,8 @@ def slides(code: str) -> float:
     if re.search(rf";\s*\w+\s*<=?\s*\w+\s*-\s*{own}\s*;", rest):
         return 1.0
     counters = "|".join(map(re.escape, set(_COUNTER.findall(rest)))) or "$"
-    beside = rf"\b{own}\s*[-+]\s*(?:{counters})\b|(?<![*/%\w.])(?<![*/%] )\b(?:{counters})\s*\+\s*{own}\b(?!\s*[*/%])"
+    # `column + i * columns` is a column, not a window
+    beside = rf"\b{own}\s*[-+]\s*(?:{counters})\b(?!\s*\*)|(?<![*/%\w.])(?<![*/%] )\b(?:{counters})\s*\+\s*{own}\b(?!\s*[*/%])"
     return 0.1 if re.search(rf"{beside}|\b{own}\s*-\s*[A-Za-z_]", rest) else 1.0
 
 

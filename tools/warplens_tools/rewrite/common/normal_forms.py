@@ -12,12 +12,14 @@ from warplens_tools.rewrite.common.normal_begins import emptied
 from warplens_tools.rewrite.common.normal_bounds import clamped
 from warplens_tools.rewrite.common.normal_breaks import skipping
 from warplens_tools.rewrite.common.normal_calls import written_out
+from warplens_tools.rewrite.common.normal_conditions import conditions_apart
 from warplens_tools.rewrite.common.normal_counters import declared_by_loops
 from warplens_tools.rewrite.common.normal_ends import counters_alone
 from warplens_tools.rewrite.common.normal_guards import limits_named
 from warplens_tools.rewrite.common.normal_loops import normalised
 from warplens_tools.rewrite.common.normal_macros import macros_out
 from warplens_tools.rewrite.common.normal_pointers import still
+from warplens_tools.rewrite.common.normal_remainders import remainders_written
 from warplens_tools.rewrite.common.normal_trees import trees_apart
 from warplens_tools.rewrite.common.normal_windows import centred
 from warplens_tools.text import SourceText, TextEdit
@@ -25,6 +27,19 @@ from warplens_tools.text import SourceText, TextEdit
 #: Calls that are written out, and pointers that are set still, one after the other.
 _MOST = 12
 _Form = Callable[[SourceText, SourceTree, Kernel], tuple[TextEdit, ...]]
+#: What follows the loops, in this order.
+_FORMS: tuple[_Form, ...] = (
+    still,
+    counters_alone,
+    clamped,
+    emptied,
+    skipping,
+    centred,
+    limits_named,
+    conditions_apart,
+    remainders_written,
+    trees_apart,
+)
 
 
 def plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
@@ -49,7 +64,7 @@ def _plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
         mine = parse(now, path).kernel(kernel.qualified_name)
         if mine is None or mine.broken:
             return None
-    for form in (still, counters_alone, clamped, emptied, skipping, centred, limits_named, trees_apart):
+    for form in _FORMS:
         now = _repeated(form, now, path, kernel)
     return now if now is not text else None
 

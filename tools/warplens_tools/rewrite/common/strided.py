@@ -130,16 +130,34 @@ class Strided:
         """
         names = self.view.names(node)
         known = self.view.parameters | {
-            d.name for d in self.outputs.declared if not self.outputs.rests[d.name]
+            d.name
+            for d in self.outputs.declared
+            if not self.outputs.rests[d.name] or self._is_blocks(d.name)
         }
         known |= {c.name for c in self.view.model.constants}
         form = self.view.forms.form(node)
         is_number = form is not None and form.value is not None
         if names & {d.name for d in self._late()}:
             raise Refused("the place is loaded only where a condition holds")
-        by_thread = THREAD in self.outputs.resting(names) or "threadIdx" in self.view.code(node)
+        by_thread = "threadIdx" in self.view.code(node) or any(
+            THREAD in self.outputs.resting(frozenset({name})) and not self._is_blocks(name) for name in names
+        )
         if not is_number and (names - known or by_thread):
             raise Refused("the threads of a block do not all go to one place")
+
+
+    def _is_blocks(self, name: str) -> bool:
+        """Whether a variable that rests on no axis is made of the block's number alone, not of the thread's."""
+        one = next((d for d in self.outputs.declared if d.name == name), None)
+        if one is None or one.value is None or self.outputs.rests[name] - {THREAD} or name in self._changed:
+            return False
+        code = self.view.code(one.value)
+        along = "" if self.axis is None else self.axis.letter
+        # the grid gets another length along the axis of the items, and no condition stands around the block's result
+        if "threadIdx" in code or self.outputs.uniform or re.search(rf"\bblockIdx\s*\.\s*[{along or '_'}]", code):
+            return False
+        made_of = self.view.names(one.value) & {d.name for d in self.outputs.declared}
+        return all(self._is_blocks(n) or not self.outputs.rests[n] for n in made_of)
 
 
 def _where(tests: Sequence[str], inner: str) -> str:
