@@ -191,11 +191,15 @@ def test_sums_of_a_block_for_its_own_place_are_reduced_within_it() -> None:
         ("  float g = 0", "  if (c >= C) return;\n  float g = 0"),
         ("int c = blockIdx.x;", "int c = blockIdx.x + threadIdx.x / 32;"),
     ):
-        assert rewritten("reduce-before-atomic", program(GRADIENTS.replace(old, new), RUN_GRADIENTS))[0].refused
+        assert rewritten("reduce-before-atomic", program(GRADIENTS.replace(old, new), RUN_GRADIENTS))[
+            0
+        ].refused
 
 
 def test_a_place_by_a_block_that_gets_more_items_is_left_alone() -> None:
-    own = ATOMIC.replace("  if (i < n) {", "  int b = blockIdx.x;\n  if (i < n) {").replace("out, x", "&out[b], x")
+    own = ATOMIC.replace("  if (i < n) {", "  int b = blockIdx.x;\n  if (i < n) {").replace(
+        "out, x", "&out[b], x"
+    )
     assert rewritten("reduce-before-atomic", own)[0].refused
 
 

@@ -168,7 +168,8 @@ def slides(code: str) -> float:
         return 1.0
     counters = "|".join(map(re.escape, set(_COUNTER.findall(rest)))) or "$"
     # `column + i * columns` is a column, not a window
-    beside = rf"\b{own}\s*[-+]\s*(?:{counters})\b(?!\s*\*)|(?<![*/%\w.])(?<![*/%] )\b(?:{counters})\s*\+\s*{own}\b(?!\s*[*/%])"
+    after = rf"(?<![*/%\w.])(?<![*/%] )\b(?:{counters})\s*\+\s*{own}\b(?!\s*[*/%])"
+    beside = rf"\b{own}\s*[-+]\s*(?:{counters})\b(?!\s*\*)|{after}"
     return 0.1 if re.search(rf"{beside}|\b{own}\s*-\s*[A-Za-z_]", rest) else 1.0
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conditions that ask the data beside a thread's number, in the form that rewrites read: the number first, alone.
 
-`if (i < n && text[i] == c) count();` at the end of a kernel becomes `if (i < n) if (text[i] == c) count();`, and so does
-`if (i >= n || text[i] != c) return;` before the work. What is evaluated, and in which order, stays as it is.
+`if (i < n && text[i] == c) count();` at the end of a kernel becomes `if (i < n) if (text[i] == c) count();`, and so
+does `if (i >= n || text[i] != c) return;` before the work. What is evaluated, and in which order, stays as it is.
 """
 
 from __future__ import annotations

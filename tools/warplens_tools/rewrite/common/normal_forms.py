@@ -18,6 +18,7 @@ from warplens_tools.rewrite.common.normal_ends import counters_alone
 from warplens_tools.rewrite.common.normal_guards import limits_named
 from warplens_tools.rewrite.common.normal_loops import normalised
 from warplens_tools.rewrite.common.normal_macros import macros_out
+from warplens_tools.rewrite.common.normal_multiples import multiples_divided
 from warplens_tools.rewrite.common.normal_pointers import still
 from warplens_tools.rewrite.common.normal_remainders import remainders_written
 from warplens_tools.rewrite.common.normal_trees import trees_apart
@@ -37,6 +38,7 @@ _FORMS: tuple[_Form, ...] = (
     centred,
     limits_named,
     conditions_apart,
+    multiples_divided,
     remainders_written,
     trees_apart,
 )

@@ -51,14 +51,19 @@ class _Reader(BoundReader):
                 self.changes(self.body, name) for name in fixed
             ):
                 written = self.text.slice(self.file.span(by))
-                return self.code(left), written if by.type in ("identifier", "number_literal") else f"({written})"
+                return self.code(left), written if by.type in (
+                    "identifier",
+                    "number_literal",
+                ) else f"({written})"
         return None
 
     def _divides(self, node: Node, number: str, by: str) -> bool:
         """Whether a node is the quotient of a number, or a variable that is."""
         if node.type == "identifier" and self.body is not None:
             found = list(self._values(self.code(node)))
-            inner = bare(found[0]) if len(found) == 1 and not self.changes(self.body, self.code(node)) else None
+            inner = (
+                bare(found[0]) if len(found) == 1 and not self.changes(self.body, self.code(node)) else None
+            )
             return inner is not None and inner.type != "identifier" and self._divides(inner, number, by)
         if node.type != "binary_expression" or self.code(node.child_by_field_name("operator")) != "/":
             return False

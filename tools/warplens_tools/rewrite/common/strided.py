@@ -130,9 +130,7 @@ class Strided:
         """
         names = self.view.names(node)
         known = self.view.parameters | {
-            d.name
-            for d in self.outputs.declared
-            if not self.outputs.rests[d.name] or self._is_blocks(d.name)
+            d.name for d in self.outputs.declared if not self.outputs.rests[d.name] or self._is_blocks(d.name)
         }
         known |= {c.name for c in self.view.model.constants}
         form = self.view.forms.form(node)
@@ -145,7 +143,6 @@ class Strided:
         if not is_number and (names - known or by_thread):
             raise Refused("the threads of a block do not all go to one place")
 
-
     def _is_blocks(self, name: str) -> bool:
         """Whether a variable that rests on no axis is made of the block's number alone, not of the thread's."""
         one = next((d for d in self.outputs.declared if d.name == name), None)
@@ -154,7 +151,11 @@ class Strided:
         code = self.view.code(one.value)
         along = "" if self.axis is None else self.axis.letter
         # the grid gets another length along the axis of the items, and no condition stands around the block's result
-        if "threadIdx" in code or self.outputs.uniform or re.search(rf"\bblockIdx\s*\.\s*[{along or '_'}]", code):
+        if (
+            "threadIdx" in code
+            or self.outputs.uniform
+            or re.search(rf"\bblockIdx\s*\.\s*[{along or '_'}]", code)
+        ):
             return False
         made_of = self.view.names(one.value) & {d.name for d in self.outputs.declared}
         return all(self._is_blocks(n) or not self.outputs.rests[n] for n in made_of)

@@ -57,7 +57,8 @@ class VectorWriter:
         whole += [
             f"reinterpret_cast<size_t>({self._address(a)}) % {a.chunk(self.count)} == 0" for a in self.arrays
         ]
-        tests = " &&\n    ".join([*whole, *self._apart()])
+        asked = dict.fromkeys(self._asked(text, last) for a in self.arrays for text, last in a.asked)
+        tests = " &&\n    ".join([*whole, *asked, *self._apart()])
         lines = [f"if ({tests}) {{", indented(self._fast()), "} else {"]
         begin = (
             f"{self.first} < {self.skipped} ? {self.skipped} : {self.first}" if self.skipped else self.first
@@ -76,12 +77,22 @@ class VectorWriter:
             found.append(f"({one} + {self.vector} <= {other} || {other} + {self.vector} <= {one})")
         return found
 
-    def _address(self, array: Array) -> str:
-        text = array.written
+    def _asked(self, text: str, last: bool) -> str:
+        """A condition on the index for the index of a vector that fails it first."""
+        return renamed(
+            self._spelt_out(text),
+            {self.work.name: f"({self.first} + {self.vector} - 1)" if last else self.first},
+        )
+
+    def _spelt_out(self, text: str) -> str:
+        """An expression by the index alone, without what is declared of it."""
         for one in reversed(self.work.declared):
             if one.value is not None and one.is_index:
                 text = renamed(text, {one.name: f"({self.view.written(one.value)})"})
-        text = re.sub(r"\[\(([^()]*)\)\]", r"[\1]", text)
+        return text
+
+    def _address(self, array: Array) -> str:
+        text = re.sub(r"\[\(([^()]*)\)\]", r"[\1]", self._spelt_out(array.written))
         address = f"&{renamed(text, {self.work.name: self.first})}"
         return f"{address} - {array.least}" if array.least else address
 

@@ -21,7 +21,9 @@ from warplens_tools.rewrite.common.reading import (
     assigned,
     calls,
     field,
+    operator_of,
     stores,
+    unwrapped,
 )
 
 #: The widest load and store, in bytes.
@@ -56,6 +58,9 @@ class Array(msgspec.Struct, frozen=True):
     stored: bool
     #: Tells it from vectors of the same array at other places: 0 for the first.
     number: int = 0
+    #: Conditions on the index that single accesses stand under, as written, and whether a vector's last index fails them
+    #: first: a vector is only where they hold for all of it.
+    asked: tuple[tuple[str, bool], ...] = ()
 
     def width(self, count: int) -> int:
         """Bytes of the elements of `count` indices."""
@@ -128,7 +133,7 @@ def read_arrays(view: View, work: Work, names: tuple[str, ...] = ()) -> tuple[Ar
         _first_stored(view, work, a) for a in found.values() if _is_whole(a) and a.name not in astray
     )
     _check_arrays(view, work, arrays)
-    return arrays
+    return tuple(msgspec.structs.replace(a, asked=tuple(_asked(view, work, a))) for a in arrays)
 
 
 def _stored_elsewhere(
@@ -274,6 +279,53 @@ def _check_arrays(view: View, work: Work, arrays: tuple[Array, ...]) -> None:
             raise Refused(f"{array.name} is stored to under a condition")
     if not arrays or all(a.bytes * a.fields >= 8 and not a.stored for a in arrays):
         raise Refused("no array is accessed at the thread's own index")
+
+
+def _asked(view: View, work: Work, array: Array) -> Iterator[tuple[str, bool]]:
+    """`Array.asked`: `3 * i + 1 < n` of `3 * i + 1 < n ? in[3 * i + 1] : 0`."""
+    tops, seen = {s.id for s in work.statements}, set[str]()
+    for place, _ in array.places:
+        child, outer = place, place.parent
+        while outer is not None and child.id not in tops:
+            if outer.type in ("if_statement", "conditional_expression"):
+                then = field(outer, "consequence")
+                holds = then.start_byte <= place.start_byte < then.end_byte
+                for part in _comparisons(field(outer, "condition"), "&&" if holds else "||"):
+                    last = _fails_last(view, work, part, holds=holds)
+                    said = view.written(part) if holds else f"!({view.written(part)})"
+                    if last is not None and said not in seen and child.id != field(outer, "condition").id:
+                        seen.add(said)
+                        yield said, last
+            child, outer = outer, outer.parent
+
+
+def _comparisons(node: Node, joined: str) -> Iterator[Node]:
+    inner = unwrapped(node)
+    if inner.type == "binary_expression" and operator_of(inner) == joined:
+        for side in ("left", "right"):
+            yield from _comparisons(field(inner, side), joined)
+    elif inner.type == "binary_expression" and operator_of(inner) in ("<", "<=", ">", ">="):
+        yield inner
+
+
+def _fails_last(view: View, work: Work, node: Node, *, holds: bool) -> bool | None:
+    """Whether a comparison, or its opposite, fails for larger indices first; None where the index does not decide."""
+    left, right = view.forms.form(field(node, "left")), view.forms.form(field(node, "right"))
+    inside = (n for s in work.statements for n in walk(s) if n.type == "identifier")
+    own = {d.name for n in inside for d in _of(view, n, n)}
+    if left is None or right is None or view.names(node) & own:
+        return None
+    difference = forms.subtract(left, right)
+    if work.counter:
+        growth, stride = difference.growth(work.counter), work.stride
+        ways = (f for f in range(-_MOST_FIELDS, _MOST_FIELDS + 1) if f and stride is not None)
+        sign = next((f for f in ways if growth == forms.multiply(stride, forms.number(f))), 0)
+    else:
+        sign = difference.coefficient("threadIdx.x") or 0
+    if not sign:
+        return None
+    upper = operator_of(node) in ("<", "<=")
+    return (sign > 0) == (upper == holds)
 
 
 def _is_conditional(node: Node, work: Work) -> bool:
