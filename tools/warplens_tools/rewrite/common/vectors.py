@@ -58,7 +58,7 @@ class Array(msgspec.Struct, frozen=True):
     stored: bool
     #: Tells it from vectors of the same array at other places: 0 for the first.
     number: int = 0
-    #: Conditions on the index that single accesses stand under, as written, and whether a vector's last index fails them
+    #: Conditions on the index that single accesses stand under, as written, and whether the last index fails them
     #: first: a vector is only where they hold for all of it.
     asked: tuple[tuple[str, bool], ...] = ()
 
