@@ -34,6 +34,7 @@ LIGHTER = frozenset(
         "fast-intrinsics",
         "fast-sines",
         "sum-in-register",
+        "atomics-after-loop",
         "index-into-axes",
         "widen-access",
         "widen-loop",

@@ -52,6 +52,14 @@ def test_each_array_has_a_tree_of_its_own(slug: str) -> None:
     assert after.count("__shfl_down_sync") == (6 if slug == "warp-reduction" else 3)
 
 
+@pytest.mark.compiler
+def test_a_tree_may_begin_at_a_number() -> None:
+    half = PLAIN.replace("int k = blockDim.x / 2", "int k = 64")
+    after = holds("warp-reduction", program(half, MAIN), (3, 300), relative=1e-5)
+    assert after.count("__shfl_down_sync") == 6
+    assert rewritten("warp-reduction", program(half.replace("= 64", "= 32"), MAIN))[0].refused
+
+
 REFUSED = {
     "one array of another": PLAIN.replace("counts[t] + counts[t + k]", "counts[t] + sums[t + k]"),
     "one array twice": PLAIN.replace("counts[t] = counts[t] + counts[t + k]", "sums[t] += sums[t + k]"),

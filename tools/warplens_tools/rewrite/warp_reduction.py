@@ -128,12 +128,14 @@ def _loop(view: View, node: Node) -> _Loop | None:
     name = re.escape(re.sub(r"^(?:unsignedint|unsigned|int|size_t|auto|uint)(?=\w)", "", start[1]))
     set_by = before if node.type == "while_statement" else None
     half = re.fullmatch(rf"\(?{_BLOCK}(?:/2|>>1)\)?", start[2])
+    number = view.expanded.constants.value(start[2], node.start_byte)
+    size = half[1] if half is not None else str(2 * number) if number else ""
     if (
-        half
+        size
         and re.fullmatch(_HALVED.format(name), step)
         and re.fullmatch(rf"{name}(?:>0|>=1|!=0)?", condition)
     ):
-        return _Loop(node, name, False, half[1], set_by)
+        return _Loop(node, name, False, size, set_by)
     most = re.fullmatch(rf"{name}<{_BLOCK}", condition)
     if start[2] == "1" and most and re.fullmatch(_DOUBLED.format(name), step):
         return _Loop(node, name, True, most[1], set_by)

@@ -9,6 +9,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.values.arithmetic_types import TypeReader, written_before
 from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.reading import View, field
@@ -65,8 +66,9 @@ class Atomic(msgspec.Struct, frozen=True):
         return f"{left} {'|=' if self.kind == 'Or' else '+='} {right};"
 
 
-def read_atomic(view: View, name: str, call: Node) -> Atomic:
-    """The atomic that a call is, or that a function of the file's makes of compare and exchange.
+def read_atomic(view: View, name: str, call: Node, *, shared: bool = False) -> Atomic:
+    """The atomic that a call is, or that a function of the file's makes of compare and exchange; `shared`: also one in
+    shared memory.
 
     Raises:
         Refused: its old value is used, it joins nothing, or of what type its result is is not known.
@@ -78,7 +80,7 @@ def read_atomic(view: View, name: str, call: Node) -> Atomic:
         raise Refused(f"{name} is no reduction")
     if statement is None or statement.type != "expression_statement" or not view.is_plain_enough(statement):
         raise Refused("the old value is used")
-    written = target_type(view, given[0])
+    written = target_type(view, given[0]) or (shared_type(view, given[0]) if shared else "")
     if written not in _LONG or (built_in is None and written not in ("float", "double")):
         raise Refused("the type or place of the result is not known")
     if built_in is not None and kind != "Add" and written not in _LARGEST:
@@ -114,3 +116,17 @@ def target_type(view: View, node: Node) -> str:
         return ""
     found = layouts_of(view.tree).member(owner.element_type, member[2])
     return found.type if found is not None and not found.pointer else ""
+
+
+def shared_type(view: View, node: Node) -> str:
+    """The type of an element or a variable in shared memory that `&sum`, `&sums[1]` or `sums + i` is the place of; ""
+    for anything else.
+    """
+    pointer = view.pointers.pointer(node)
+    if pointer is not None:
+        return pointer.element_type if pointer.space == "shared" else ""
+    named = re.fullmatch(r"&\s*(\w+)", view.code(node))
+    binding = view.expanded.constants.binding(named[1], node.start_byte) if named is not None else None
+    if binding is None or "__shared__" not in written_before(view.tree, binding):
+        return ""
+    return TypeReader(view.forms, view.pointers).type(field(node, "argument")) or ""
