@@ -118,8 +118,8 @@ LAUNCH = (
     "\nvoid run(float* a, float* b, float* c, int n, int k) { fir<<<(n + 31) / 32, 32>>>(a, b, c, n, k); }\n"
 )
 CHANGES = {
-    "a window that is clipped": ("k++) sum", "k++) if (i >= k) sum"),
-    "a window that is chosen from": ("* x[i - k]", "* (k < i ? x[i - k] : 0.0f)"),
+    "a window that the data clips": ("k++) sum", "k++) if (h[k] > 0) sum"),
+    "a window that is chosen from": ("* x[i - k]", "* (h[k] < 1 ? x[i - k] : 0.0f)"),
     "what data index": ("[i - k]", "[i - (int)h[k]]"),
     "steps of two": ("k++", "k += 2"),
     "outputs apart": ("x[i - k]", "x[2 * i - k]"),
@@ -146,3 +146,90 @@ def test_other_kernels_are_left_alone(name: str) -> None:
     if name == "what its window is stored to":
         code = code.replace("y[i] = sum", "x[i] = sum")
     assert rewritten("windows-in-registers", program(code + LAUNCH, ""))[0].refused
+
+
+SAME = """
+__global__ void same(const float* in, const float* mask, float* out, int K, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  float value = 0;
+  for (int j = -K; j <= K; j++) {
+    int p = i + j;
+    if (p < 0 || p >= n) continue;
+    value += in[p] * mask[j + K];
+  }
+  out[i] = value;
+}
+"""
+RUN_SAME = """
+  int n = atoi(argv[1]), K = atoi(argv[2]); Device<float> x(n), m(2 * K + 1, 2), y(n, 3);
+  same<<<(n + 63) / 64, 64>>>(x, m, y, K, n); y.show();
+"""
+LOOP = SAME[SAME.index("  float value") : SAME.index("  out[i]")]
+TESTED = {
+    "skipped by continue": SAME,
+    "added where inside": SAME.replace(
+        "if (p < 0 || p >= n) continue;\n    value += in[p] * mask[j + K];",
+        "if (p >= 0 && p < n) value += in[p] * mask[j + K];",
+    ),
+    "clamped": SAME.replace(
+        "int p = i + j;\n    if (p < 0 || p >= n) continue;", "int p = min(max(i + j, 0), n - 1);"
+    ),
+    "zero outside": SAME.replace(
+        "if (p < 0 || p >= n) continue;\n    value += in[p]", "value += (p >= 0 && p < n ? in[p] : 0.0f)"
+    ),
+    "from a start, and only then a limit": SAME.replace("  if (i >= n) return;\n", "")
+    .replace(
+        LOOP,
+        """  float value = 0;
+  int start = i - K;
+  for (int j = 0; j < 2 * K + 1; j++)
+    if (start + j >= 0 && start + j < n) value += in[start + j] * mask[j];
+""",
+    )
+    .replace("  out[i]", "  if (i < n) out[i]"),
+    "causal": SAME.replace(
+        LOOP,
+        """  float value = 0;
+  for (int j = 0; j <= K; j++) {
+    int p = i - K + j;
+    if (p >= 0) value += in[p] * mask[j];
+  }
+""",
+    ),
+}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", TESTED)
+def test_windows_with_an_end_slide_where_they_are_inside(name: str) -> None:
+    after = holds("windows-in-registers", program(TESTED[name], RUN_SAME), (300, 4), (30, 3), (5, 8))
+    assert "inside = inside &&" in after
+    assert rewritten("windows-in-registers", after)[0].refused
+
+
+ROWS = """
+#define R 3
+__constant__ float weights[2 * R + 1];
+__global__ void rows(const float* src, float* dst, int w, int h) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x >= w || y >= h) return;
+  float s = 0.0f;
+  for (int k = -R; k <= R; k++) {
+    int xx = x + k;
+    if (xx >= 0 && xx < w) s += src[y * w + xx] * weights[R - k];
+  }
+  dst[y * w + x] = s;
+}
+"""
+
+
+@pytest.mark.compiler
+def test_rows_of_a_picture_slide_along_x() -> None:
+    main = """
+  int w = atoi(argv[1]), h = 5; Device<float> x(w * h), y(w * h, 2); float f[7] = {1, 2, 3, 4, 3, 2, 1};
+  cudaMemcpyToSymbol(weights, f, sizeof(f));
+  rows<<<dim3((w + 31) / 32, (h + 3) / 4), dim3(32, 4)>>>(x, y, w, h); y.show();
+"""
+    assert "srcWindow" in holds("windows-in-registers", program(ROWS, main), (333,), (6,))

@@ -113,19 +113,16 @@ def _written(view: View, first: Node, last: Node, tests: list[Test]) -> RewriteR
     style = Style(view)
     name, newline = style.local("inside"), view.text.newline
     begin, end = start_with_pragmas(view.file, view.start(first)), view.end(last)
-    holds = dict[str, str]()
-    for one in (_plainly(h) for t in tests for h in t.holds):
-        holds.setdefault(_bare(one), one)
     margin = re.match(r"[ \t]*", view.text.line_text(view.span(first).line))
     indent = margin[0] if margin is not None else ""
     body = view.text.text[begin:end]
-    without = _without(view, begin, end, tests)
-    condition = f" &&{newline}{indent}{style.step * 2}".join(holds.values())
+    left = without(view, begin, end, tests)
+    condition = f" &&{newline}{indent}{style.step * 2}".join(conditions(tests))
     text = newline.join(
         [
             f"const bool {name} = {condition};",
             f"{indent}if ({name}) {{",
-            f"{indent}{style.step}{_deeper(without, style.step, newline)}",
+            f"{indent}{style.step}{_deeper(left, style.step, newline)}",
             f"{indent}}} else {{",
             f"{indent}{style.step}{_deeper(body, style.step, newline)}",
             f"{indent}}}",
@@ -134,6 +131,14 @@ def _written(view: View, first: Node, last: Node, tests: list[Test]) -> RewriteR
     return RewriteResult(
         (TextEdit(view.text.span(begin, end), text),), title="Ask once whether all is inside"
     )
+
+
+def conditions(tests: list[Test]) -> list[str]:
+    """What holds where all tests do, each once."""
+    holds = dict[str, str]()
+    for one in (_plainly(h) for t in tests for h in t.holds):
+        holds.setdefault(_bare(one), one)
+    return list(holds.values())
 
 
 def _plainly(condition: str) -> str:
@@ -154,7 +159,7 @@ def _deeper(text: str, step: str, newline: str) -> str:
     return newline.join([lines[0], *(f"{step}{line}" if line.strip() else line for line in lines[1:])])
 
 
-def _without(view: View, begin: int, end: int, tests: list[Test]) -> str:
+def without(view: View, begin: int, end: int, tests: list[Test]) -> str:
     """The text without the tests: each node's text is what is left of it, from the inside out."""
     cuts, tested = list[tuple[int, int, str]](), {t.node.id for t in tests}
     for test in tests:

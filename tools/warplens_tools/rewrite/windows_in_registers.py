@@ -82,14 +82,15 @@ void run(const float* x, const float* h, float* y, int n, int taps) {
 ```
 
 Each output is added up in the order that it was. Where outputs of a thread end early or have windows of different
-lengths, the rest of each is done by itself. Left alone: windows that are clipped at every access, loops that are left
-early, that store, or whose counter goes by more than one.
+lengths, the rest of each is done by itself, and so are outputs whose windows are clipped or padded at the ends. Left
+alone: windows that data clip, loops that are left early, that store, or whose counter goes by more than one.
 """
 
 from __future__ import annotations
 
 import re
 
+import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
@@ -108,6 +109,8 @@ from warplens_tools.rewrite.common.reading import (
 )
 from warplens_tools.rewrite.common.side_by_side import SideBySide
 from warplens_tools.rewrite.common.style import Style
+from warplens_tools.rewrite.common.tested_windows import Tested, untested
+from warplens_tools.rewrite.common.texts import between
 from warplens_tools.rewrite.common.thread_forms import axis_letter
 from warplens_tools.text import TextEdit
 
@@ -119,6 +122,16 @@ _JUMPS = frozenset({"return_statement", "goto_statement", "labeled_statement", "
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
     require_apart(view)
+    try:
+        return _side_by_side(view, {})
+    except Refused:
+        plain, tested = untested(view)
+    result = _side_by_side(plain, tested)
+    after = plain.text.apply(list(result.edits))
+    return msgspec.structs.replace(result, edits=between(view.text, after))
+
+
+def _side_by_side(view: View, tested: dict[int, Tested]) -> RewriteResult:
     if any(name.startswith("atomic") for name, _ in calls(view.body, view)):
         raise Refused("its outputs are counted up in memory")
     launches = Launches(view.text, view.model, view.kernel)
@@ -126,7 +139,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     _check(view, axis)
     style = Style(view)
     count = style.constant("kOutputs", str(_OUTPUTS), "of a thread, side by side")
-    writer = SideBySide(view, style, axis, count)
+    writer = SideBySide(view, style, axis, count, tested)
     body = style.lines(_body(view, writer))
     newline = view.text.newline
     edit = TextEdit(

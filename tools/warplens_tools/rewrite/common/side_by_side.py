@@ -7,7 +7,7 @@ Statements are done for one output after another, loops over windows for all out
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tree_sitter import Node
 
@@ -28,6 +28,7 @@ from warplens_tools.rewrite.common.reading import (
 )
 from warplens_tools.rewrite.common.sliding import Sliding, SlidingReader, Window, condition_of
 from warplens_tools.rewrite.common.style import Style, indented
+from warplens_tools.rewrite.common.tested_windows import Tested
 
 #: Code of an iteration up to which it is unrolled, so that no element is moved from register to register.
 _SHORT = 120
@@ -43,8 +44,13 @@ Statement = Node | str
 class SideBySide:
     """The code of `count` outputs a thread: `axis` is `first` + 0, 1, …"""
 
-    def __init__(self, view: View, style: Style, axis: Declared, count: str) -> None:
+    def __init__(
+        self, view: View, style: Style, axis: Declared, count: str, tested: Mapping[int, Tested] | None = None
+    ) -> None:
+        """`tested`: of loops, by their number in the kernel, the tests that the view leaves out."""
         self.view, self.style, self.axis, self.count = view, style, axis, count
+        loops = [n for n in walk(view.body) if n.type == "for_statement"]
+        self._tested = {loops[at].id: one for at, one in (tested or {}).items()}
         self.counter, self.first = style.local("o"), style.local(f"{axis.name}0")
         self.live, self.all = style.local("live"), style.local("all")
         #: How many windows there are.
@@ -98,7 +104,11 @@ class SideBySide:
         return node if isinstance(node, str) else self.view.code(node)
 
     def _names(self, node: Statement) -> frozenset[str]:
-        return frozenset(WORD.findall(node)) if isinstance(node, str) else self.view.names(node)
+        """What a statement names, and the tests that were left out of it."""
+        if isinstance(node, str):
+            return frozenset(WORD.findall(node))
+        bodies = (self._tested[n.id].body for n in walk(node) if n.id in self._tested)
+        return self.view.names(node).union(*(WORD.findall(text) for body in bodies for text in body))
 
     def _is_axis(self, node: Node) -> bool:
         return node.id == self.axis.statement.id
@@ -258,8 +268,9 @@ class SideBySide:
         kind = view.code(field(field(loop.node, "initializer"), "type"))
         begin = view.written(loop.first) if loop.first is not None else "0"
         differs = bool(view.names(loop.bounds[0]) & self._moving)
+        tested = self._tested.get(loop.node.id)
         lines, least = list[str](), self._limit(loop, "0")
-        if differs or self._ending:
+        if differs or self._ending or tested is not None:
             limit, least = least, self.style.local("least")
             lines.append(f"{kind} {least} = {limit};")
         if differs:
@@ -267,6 +278,8 @@ class SideBySide:
             lines.append(self._each(f"{least} = {other} < {least} ? {other} : {least};"))
         if self._ending:
             lines.append(f"if (!{self.all}) {least} = {begin};")
+        if tested is not None:
+            lines += self._inside(tested, least, begin)
         names = [self.style.local(w.name) for w in sliding.windows]
         named = list(zip(names, sliding.windows, strict=True))
         lines += [f"{w.type} {n}[{self.count}];" for n, w in named]
@@ -279,17 +292,26 @@ class SideBySide:
         pragma = f"#pragma unroll {self.count}\n" if short else ""
         head = f"for ({kind} {loop.variable} = {begin}; {loop.variable} < {least}; ++{loop.variable}) {{"
         lines.append(f"{pragma}{head}\n{indented(chr(10).join(inner))}\n}}")
-        if differs or self._ending:
+        if differs or self._ending or tested is not None:
             limit = self._limit(loop, self.counter)
+            slow = self._text(loop.body, []) if tested is None else self._written(tested.body)
             start = f"{least} > {begin} ? {least} : {begin}"
             rest = f"for ({kind} {loop.variable} = {start}; {loop.variable} < {limit}; ++{loop.variable}) {{"
-            lines.append(
-                self._each(
-                    self._with_axis(f"#pragma unroll 1\n{rest}\n{indented(self._text(loop.body, []))}\n}}")
-                )
-            )
+            lines.append(self._each(self._with_axis(f"#pragma unroll 1\n{rest}\n{indented(slow)}\n}}")))
         self.windows += len(names)
         return "\n".join(lines)
+
+    def _inside(self, tested: Tested, least: str, begin: str) -> list[str]:
+        """That the loop for all outputs has no iteration where one of them fails a test."""
+        inside = self.style.local("inside")
+        place = {self.axis.name: f"({self.first} + {self.counter})"}
+        holds = " && ".join(renamed(one, self._kept | place) for one in tested.holds)
+        each = self._each(f"{inside} = {inside} && {holds};")
+        return [f"bool {inside} = true;", each, f"if (!{inside}) {least} = {begin};"]
+
+    def _written(self, body: Sequence[str]) -> str:
+        """Statements as the kernel has them, for one output."""
+        return "\n".join(self.style.code(renamed(one, self._kept)) for one in body)
 
     def _one(self, text: str) -> str:
         """Code for one output of those that are all there."""
