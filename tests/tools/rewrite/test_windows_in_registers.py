@@ -233,3 +233,47 @@ def test_rows_of_a_picture_slide_along_x() -> None:
   rows<<<dim3((w + 31) / 32, (h + 3) / 4), dim3(32, 4)>>>(x, y, w, h); y.show();
 """
     assert "srcWindow" in holds("windows-in-registers", program(ROWS, main), (333,), (6,))
+
+
+PADDED = """
+__global__ void padded(const float* in, const float* k, float* out, int w, int h, int ks) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x >= w || y >= h) return;
+  int r = ks / 2;
+  float s = 0.0f;
+  for (int j = 0; j < ks; j++) {
+    int yy = y + j - r;
+    if (yy < 0 || yy >= h) continue;
+    for (int i = 0; i < ks; i++) {
+      int xx = x + i - r;
+      if (xx < 0 || xx >= w) continue;
+      s += in[yy * w + xx] * k[j * ks + i];
+    }
+  }
+  out[y * w + x] = s;
+}
+"""
+RUN_PADDED = """
+  int w = atoi(argv[1]), h = 9, ks = atoi(argv[2]); Device<float> x(w * h), k(ks * ks, 2), y(w * h, 3);
+  padded<<<dim3((w + 31) / 32, (h + 3) / 4), dim3(32, 4)>>>(x, k, y, w, h, ks); y.show();
+"""
+ROW_TEST = "    int yy = y + j - r;\n    if (yy < 0 || yy >= h) continue;\n"
+COLUMN_TEST = "      int xx = x + i - r;\n      if (xx < 0 || xx >= w) continue;\n"
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("together", [False, True], ids=["rows are skipped", "asked together"])
+def test_planes_that_are_padded_slide_along_x(together: bool) -> None:
+    code = PADDED
+    if together:
+        code = code.replace(ROW_TEST, "").replace(COLUMN_TEST, "      int yy = y + j - r, xx = x + i - r;\n")
+        code = code.replace("      s +=", "      if (yy >= 0 && yy < h && xx >= 0 && xx < w) s +=")
+    after = holds("windows-in-registers", program(code, RUN_PADDED), (70, 5), (9, 3))
+    assert "inWindow[o] * k[j * ks + i]" in after
+    assert ("if (yy < 0 || yy >= h) continue;" in after) is not together
+
+
+def test_rows_that_data_skip_are_left_alone() -> None:
+    asked = PADDED.replace("yy >= h) continue", "k[j * ks] > 9) continue")
+    assert rewritten("windows-in-registers", program(asked, RUN_PADDED))[0].refused

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.tree import holds, walk
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.counting import Counting, counting
 from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in, unqualified
@@ -82,7 +82,9 @@ class SideBySide:
             if isinstance(node, Node) and self._is_axis(node):
                 lines += self._beside_axis(node)
                 continue
-            if isinstance(node, Node) and (node.type in _NAMES_TYPES or self._is_uniform(node)):
+            if isinstance(node, Node) and (
+                node.type in _NAMES_TYPES or self._is_uniform(node) or self._skips(node)
+            ):
                 lines.append(self.style.code(self.view.written(node)))
                 continue
             nest = node.type == "for_statement" and self._is_nest(node) if isinstance(node, Node) else False
@@ -135,6 +137,16 @@ class SideBySide:
             for d in every
         )
 
+    def _skips(self, node: Node) -> bool:
+        """Whether a statement leaves an iteration out for all outputs alike."""
+        condition = node.child_by_field_name("condition") if node.type == "if_statement" else None
+        if condition is None or node.child_by_field_name("alternative") is not None:
+            return False
+        inside = statements(field(node, "consequence"))
+        asks = any(n.type in _MEMORY and not self._is_pure(n) for n in walk(condition))
+        alike = not self.view.names(condition) & (self._moving | self._changed)
+        return len(inside) == 1 and inside[0].type == "continue_statement" and alike and not asks
+
     def _is_pure(self, node: Node) -> bool:
         function = node.child_by_field_name("function") if node.type == "call_expression" else None
         return function is not None and self.view.code(function) in _PURE
@@ -147,7 +159,11 @@ class SideBySide:
         body = field(loop, "body")
         heads = frozenset[str]().union(*(self.view.names(c) for c in loop.named_children if c.id != body.id))
         known = counting(self.view.expanded, loop)
-        leaves = any(n.type == "continue_statement" for n in walk(body))
+        skips = [n for n in statements(body) if self._skips(n)]
+        leaves = any(
+            n.type == "continue_statement" and not any(holds(one, n) for one in [*skips, *inner])
+            for n in walk(body)
+        )
         stored = any(self.view.space(e) != "local" for e in stores(self.view, body))
         return known is not None and known.declared and not heads & self._moving and not leaves and not stored
 
