@@ -277,3 +277,60 @@ def test_planes_that_are_padded_slide_along_x(together: bool) -> None:
 def test_rows_that_data_skip_are_left_alone() -> None:
     asked = PADDED.replace("yy >= h) continue", "k[j * ks] > 9) continue")
     assert rewritten("windows-in-registers", program(asked, RUN_PADDED))[0].refused
+
+
+MATCH = """
+__global__ void match(const unsigned char* left, const unsigned char* right, int* best, int w, int h, int most) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < 2 || y < 2 || x >= w - 2 || y >= h - 2) return;
+  int least = 1 << 30, at = 0;
+  for (int d = 0; d < most; d++) {
+    if (x - d - 2 < 0) break;
+    int cost = 0;
+    for (int j = -2; j <= 2; j++)
+      for (int i = -2; i <= 2; i++) {
+        int l = left[(y + j) * w + x + i];
+        int r = right[(y + j) * w + x + i - d];
+        cost += abs(l - r);
+      }
+    if (cost < least) {
+      least = cost;
+      at = d;
+    }
+  }
+  best[y * w + x] = at;
+}
+"""
+RUN_MATCH = """
+  int w = atoi(argv[1]), h = 9; Device<unsigned char> l(w * h), r(w * h, 2); Device<int> b(w * h, 3);
+  match<<<dim3((w + 31) / 32, (h + 3) / 4), dim3(32, 4)>>>(l, r, b, w, h, atoi(argv[2])); b.show();
+"""
+BREAK = "    if (x - d - 2 < 0) break;\n"
+ENDS = {
+    "left where it would lie outside": MATCH,
+    "by a condition of two": MATCH.replace(BREAK, "").replace("d < most;", "d < most && x - d >= 2;"),
+    "by a place of the step's own": MATCH.replace(BREAK, "    int p = x - d;\n    if (p < 2) break;\n"),
+    "upward": MATCH.replace(BREAK, "    if (x + d + 2 > w - 1) break;\n").replace("+ i - d", "+ i + d"),
+}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", ENDS)
+def test_windows_that_are_shifted_slide_in_each_shift(name: str) -> None:
+    after = holds("windows-in-registers", program(ENDS[name], RUN_MATCH), (70, 9), (12, 40))
+    assert "rightWindow" in after
+    assert "break" not in after
+
+
+NOT_ENDS = {
+    "by the data": MATCH.replace("if (x - d - 2 < 0)", "if (right[x - d] == 0)"),
+    "by what the loop changes": MATCH.replace("if (x - d - 2 < 0)", "if (least - d < 0)"),
+    "a product": MATCH.replace("x - d - 2 < 0", "x - d * d < 2"),
+    "for good only later": MATCH.replace("x - d - 2 < 0", "x - d - 2 > 9"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_ENDS)
+def test_other_loops_around_windows_are_left_alone(name: str) -> None:
+    assert rewritten("windows-in-registers", program(NOT_ENDS[name], RUN_MATCH))[0].refused

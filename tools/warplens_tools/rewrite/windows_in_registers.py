@@ -95,6 +95,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.bounded_windows import bounds_of_ends
 from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in, unqualified
 from warplens_tools.rewrite.common.launches import Launches, rounded_up
 from warplens_tools.rewrite.common.reading import (
@@ -109,7 +110,7 @@ from warplens_tools.rewrite.common.reading import (
 )
 from warplens_tools.rewrite.common.side_by_side import SideBySide
 from warplens_tools.rewrite.common.style import Style
-from warplens_tools.rewrite.common.tested_windows import Tested, untested
+from warplens_tools.rewrite.common.tested_windows import Tested, reread, untested
 from warplens_tools.rewrite.common.texts import between
 from warplens_tools.rewrite.common.thread_forms import axis_letter
 from warplens_tools.text import TextEdit
@@ -124,11 +125,21 @@ def _apply(view: View, target: Target) -> RewriteResult:
     require_apart(view)
     try:
         return _side_by_side(view, {})
-    except Refused:
-        plain, tested = untested(view)
-    result = _side_by_side(plain, tested)
-    after = plain.text.apply(list(result.edits))
-    return msgspec.structs.replace(result, edits=between(view.text, after))
+    except Refused as why:
+        refused = why
+    for form in (_bounded, untested):
+        try:
+            plain, tested = form(view)
+            result = _side_by_side(plain, tested)
+        except Refused:
+            continue
+        after = plain.text.apply(list(result.edits))
+        return msgspec.structs.replace(result, edits=between(view.text, after))
+    raise refused
+
+
+def _bounded(view: View) -> tuple[View, dict[int, Tested]]:
+    return reread(view, bounds_of_ends(view)), {}
 
 
 def _side_by_side(view: View, tested: dict[int, Tested]) -> RewriteResult:

@@ -59,13 +59,13 @@ def _check(text: SourceText, model: SourceModel, kernel: Kernel, result: Rewrite
         known = max([0, *_along_others(new)])
         if known > MOST and known > max([0, *_along_others(old)]):
             raise Refused(f"its grid would have {known} blocks along y or z, which hold at most {MOST}")
-    for old, new in zip(before.sites, launches.read(), strict=False):
+    for old, launch in zip(before.sites, launches.read(), strict=False):
         first, *others = old.grid_value
-        if new.site.grid_value[0] is None or first is not None or None in others:
+        if launch.site.grid_value[0] is None or first is not None or None in others:
             continue
         for place in (1, 2):
-            extent = launches.meaning(new.grid.axis(place), new)
-            if new.site.grid_value[place] is None and not _LESS.search(extent):
+            extent = launches.meaning(launch.grid.axis(place), launch)
+            if launch.site.grid_value[place] is None and not _LESS.search(extent):
                 raise Refused(
                     f"its grid would follow {extent} along {'xyz'[place]}, which holds at most {MOST} blocks"
                 )

@@ -26,9 +26,17 @@ from warplens_tools.rewrite.common.reading import (
     stores,
     substituted,
 )
-from warplens_tools.rewrite.common.sliding import Sliding, SlidingReader, Window, condition_of
+from warplens_tools.rewrite.common.sliding import (
+    Sliding,
+    SlidingReader,
+    begin_of,
+    condition_of,
+    ends_apart,
+    kind_of,
+)
 from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.rewrite.common.tested_windows import Tested
+from warplens_tools.rewrite.common.window_code import WindowCode
 
 #: Code of an iteration up to which it is unrolled, so that no element is moved from register to register.
 _SHORT = 120
@@ -53,6 +61,7 @@ class SideBySide:
         self._tested = {loops[at].id: one for at, one in (tested or {}).items()}
         self.counter, self.first = style.local("o"), style.local(f"{axis.name}0")
         self.live, self.all = style.local("live"), style.local("all")
+        self._code = WindowCode(view, axis.name, self.first, self.counter, count)
         #: How many windows there are.
         self.windows = 0
         every = list(assigned(view.body, view))
@@ -66,7 +75,7 @@ class SideBySide:
 
     def beginning(self, nodes: Sequence[Statement]) -> list[str]:
         """What stands before all statements."""
-        self._ends = any("return" in WORD.findall(self._code(n)) for n in nodes)
+        self._ends = any("return" in WORD.findall(self._said(n)) for n in nodes)
         if not self._ends:
             return []
         return [f"bool {self.live}[{self.count}];", self._each(f"{self.live}[{self.counter}] = true;")]
@@ -102,7 +111,7 @@ class SideBySide:
 
     # what there is
 
-    def _code(self, node: Statement) -> str:
+    def _said(self, node: Statement) -> str:
         return node if isinstance(node, str) else self.view.code(node)
 
     def _names(self, node: Statement) -> frozenset[str]:
@@ -156,16 +165,19 @@ class SideBySide:
         inner = [n for n in walk(field(loop, "body")) if n.type == "for_statement"]
         if not inner or self._sliding(loop) is not None or not any(self._sliding(n) for n in inner):
             return False
-        body = field(loop, "body")
-        heads = frozenset[str]().union(*(self.view.names(c) for c in loop.named_children if c.id != body.id))
-        known = counting(self.view.expanded, loop)
+        body, known = field(loop, "body"), counting(self.view.expanded, loop)
+        if known is None or not known.declared:
+            return False
         skips = [n for n in statements(body) if self._skips(n)]
         leaves = any(
             n.type == "continue_statement" and not any(holds(one, n) for one in [*skips, *inner])
             for n in walk(body)
         )
         stored = any(self.view.space(e) != "local" for e in stores(self.view, body))
-        return known is not None and known.declared and not heads & self._moving and not leaves and not stored
+        tested = any(n.id in self._tested for n in walk(loop))
+        apart = not tested and ends_apart(self.view, known, frozenset(self._moving))
+        alike = apart or not self._heads(loop) & self._moving
+        return alike and not leaves and not stored
 
     def _sliding(self, node: Node) -> Sliding | None:
         return self._reader.read(node, frozenset(self._moving))
@@ -190,8 +202,8 @@ class SideBySide:
             else:
                 inner.append(self._ended(node))
         text = self._with_axis("\n".join(inner))
-        self._ending = self._ending or any("return" in WORD.findall(self._code(n)) for n in run)
-        self._known = self._known and not any("return" in WORD.findall(self._code(n)) for n in run)
+        self._ending = self._ending or any("return" in WORD.findall(self._said(n)) for n in run)
+        self._known = self._known and not any("return" in WORD.findall(self._said(n)) for n in run)
         return "\n".join([*arrays, self._each(text)]) if inner else "\n".join(arrays)
 
     def _declared(self, node: Node, later: frozenset[str], arrays: list[str]) -> list[str]:
@@ -264,10 +276,26 @@ class SideBySide:
 
     def _nested(self, loop: Node) -> str:
         """A loop around one over windows."""
-        body = field(loop, "body")
-        head = self.view.text.text[self.view.start(loop) : self.view.start(body)]
+        body, known = field(loop, "body"), counting(self.view.expanded, loop)
+        if known is None or not self._heads(loop) & self._moving:
+            head = self.view.text.text[self.view.start(loop) : self.view.start(body)]
+            inner = self.block(statements(body))
+            return f"{' '.join(head.split())} {{\n{indented(inner)}\n}}"
+        lines, least, _ = self._together(known, None)
+        kept, moving, ending = dict(self._kept), set(self._moving), self._ending
+        # all outputs are there, and what the loop declares is each iteration's own
+        self._ending = False
         inner = self.block(statements(body))
-        return f"{' '.join(head.split())} {{\n{indented(inner)}\n}}"
+        self._kept, self._moving, self._ending = kept, moving, ending
+        kind, name = kind_of(self.view, known), known.variable
+        head = f"for ({kind} {name} = {begin_of(self.view, known)}; {name} < {least}; ++{name}) {{"
+        lines += [f"{head}\n{indented(inner)}\n}}", self._alone(known, least, self._text(body, []))]
+        return "\n".join(lines)
+
+    def _heads(self, loop: Node) -> frozenset[str]:
+        """What a loop's head names."""
+        body = field(loop, "body")
+        return frozenset[str]().union(*(self.view.names(c) for c in loop.named_children if c.id != body.id))
 
     def _limit(self, loop: Counting, at: str) -> str:
         """Where the loop ends for output number `at`."""
@@ -278,13 +306,12 @@ class SideBySide:
             return text
         return f"{text} + 1" if re.fullmatch(r"[\w.\[\] +*]+", text) else f"({text}) + 1"
 
-    def _slide(self, sliding: Sliding) -> str:
-        """The loop for all outputs at once, then for each what it has more than others."""
-        loop, view = sliding.loop, self.view
-        kind = view.code(field(field(loop.node, "initializer"), "type"))
-        begin = view.written(loop.first) if loop.first is not None else "0"
-        differs = bool(view.names(loop.bounds[0]) & self._moving)
-        tested = self._tested.get(loop.node.id)
+    def _together(self, loop: Counting, tested: Tested | None) -> tuple[list[str], str, bool]:
+        """Code that finds up to where all outputs have a loop's iterations, how that is called, and whether some may
+        have more.
+        """
+        kind, begin = kind_of(self.view, loop), begin_of(self.view, loop)
+        differs = bool(self.view.names(loop.bounds[0]) & self._moving)
         lines, least = list[str](), self._limit(loop, "0")
         if differs or self._ending or tested is not None:
             limit, least = least, self.style.local("least")
@@ -296,24 +323,36 @@ class SideBySide:
             lines.append(f"if (!{self.all}) {least} = {begin};")
         if tested is not None:
             lines += self._inside(tested, least, begin)
+        return lines, least, differs
+
+    def _alone(self, loop: Counting, least: str, body: str) -> str:
+        """What single outputs have more of a loop than all of them."""
+        kind, begin = kind_of(self.view, loop), begin_of(self.view, loop)
+        start, limit = f"{least} > {begin} ? {least} : {begin}", self._limit(loop, self.counter)
+        head = f"for ({kind} {loop.variable} = {start}; {loop.variable} < {limit}; ++{loop.variable}) {{"
+        return self._each(self._with_axis(f"#pragma unroll 1\n{head}\n{indented(body)}\n}}"))
+
+    def _slide(self, sliding: Sliding) -> str:
+        """The loop for all outputs at once, then for each what it has more than others."""
+        loop, view = sliding.loop, self.view
+        tested = self._tested.get(loop.node.id)
+        kind, begin = kind_of(self.view, loop), begin_of(self.view, loop)
+        lines, least, differs = self._together(loop, tested)
         names = [self.style.local(w.name) for w in sliding.windows]
         named = list(zip(names, sliding.windows, strict=True))
         lines += [f"{w.type} {n}[{self.count}];" for n, w in named]
-        filled = "\n".join(self._filled(w, n, loop.variable, begin) for n, w in named)
+        filled = "\n".join(self._code.filled(w, n, loop.variable, begin) for n, w in named)
         lines.append(f"if ({least} > {begin}) {{\n{indented(filled)}\n}}")
         pairs = [(p, f"{n}[{self.counter}]") for n, w in named for p in w.places]
-        inner = [self._moved(w, n) for n, w in named]
+        inner = [self._code.moved(w, n) for n, w in named]
         inner.append(self._each(self._one(self._text(loop.body, pairs))))
         short = len(squeezed(view.code(loop.body))) <= _SHORT
         pragma = f"#pragma unroll {self.count}\n" if short else ""
         head = f"for ({kind} {loop.variable} = {begin}; {loop.variable} < {least}; ++{loop.variable}) {{"
         lines.append(f"{pragma}{head}\n{indented(chr(10).join(inner))}\n}}")
         if differs or self._ending or tested is not None:
-            limit = self._limit(loop, self.counter)
             slow = self._text(loop.body, []) if tested is None else self._written(tested.body)
-            start = f"{least} > {begin} ? {least} : {begin}"
-            rest = f"for ({kind} {loop.variable} = {start}; {loop.variable} < {limit}; ++{loop.variable}) {{"
-            lines.append(self._each(self._with_axis(f"#pragma unroll 1\n{rest}\n{indented(slow)}\n}}")))
+            lines.append(self._alone(loop, least, slow))
         self.windows += len(names)
         return "\n".join(lines)
 
@@ -335,34 +374,6 @@ class SideBySide:
         found = self._with_axis(text)
         self._ending = ending
         return found
-
-    def _filled(self, window: Window, name: str, variable: str, begin: str) -> str:
-        """What the first iteration finds in the window but for the element that it loads."""
-        last = f"{self.count} - 1"
-        o, place = self.counter, f"{self.first} + {self.counter}"
-        element = self._element(window, place, variable, begin)
-        if window.upward:
-            return f"#pragma unroll\nfor (int {o} = 0; {o} < {last}; ++{o}) {name}[{o} + 1] = {element};"
-        return f"#pragma unroll\nfor (int {o} = 1; {o} < {self.count}; ++{o}) {name}[{o} - 1] = {element};"
-
-    def _moved(self, window: Window, name: str) -> str:
-        """The window one element on."""
-        o, last = self.counter, f"{self.count} - 1"
-        if window.upward:
-            head = f"#pragma unroll\nfor (int {o} = 0; {o} < {last}; ++{o}) {name}[{o}] = {name}[{o} + 1];"
-            return f"{head}\n{name}[{last}] = {self._element(window, f'{self.first} + {last}')};"
-        head = f"#pragma unroll\nfor (int {o} = {last}; {o} > 0; --{o}) {name}[{o}] = {name}[{o} - 1];"
-        return f"{head}\n{name}[0] = {self._element(window, self.first)};"
-
-    def _element(self, window: Window, place: str, variable: str = "", begin: str = "") -> str:
-        """An access at another output, and at another iteration where one is named."""
-        text = self.view.written(window.element)
-        sums = re.fullmatch(r"[\w\s\[\]+-]+", text) is not None
-        names = {self.axis.name: place if sums or place.isidentifier() else f"({place})"}
-        if variable:
-            names[variable] = begin if re.fullmatch(r"\w+", begin) else f"({begin})"
-        found = renamed(text, names)
-        return re.sub(r" [-+] 0(?=\])", "", found) if variable and begin == "0" else found
 
     def _text(self, body: Node, pairs: Sequence[tuple[Node, str]]) -> str:
         """The body for one output."""

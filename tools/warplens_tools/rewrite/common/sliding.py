@@ -105,3 +105,20 @@ class SlidingReader:
 def condition_of(view: View, loop: Counting) -> str:
     """The loop's condition as written."""
     return view.written(unwrapped(field(loop.node, "condition")))
+
+
+def kind_of(view: View, loop: Counting) -> str:
+    """The type of a loop's counter."""
+    return view.code(field(field(loop.node, "initializer"), "type"))
+
+
+def begin_of(view: View, loop: Counting) -> str:
+    """The first value of a loop's counter as written."""
+    return view.written(loop.first) if loop.first is not None else "0"
+
+
+def ends_apart(view: View, loop: Counting, moving: frozenset[str]) -> bool:
+    """Whether a loop is one that some outputs have more of than others, where `moving` differs between them."""
+    plain = loop.step == "1" and not loop.downward and loop.first is not None and len(loop.bounds) == 1
+    begins_alike = loop.first is not None and not view.names(loop.first) & moving
+    return plain and begins_alike and "!=" not in condition_of(view, loop)

@@ -53,14 +53,19 @@ def untested(view: View) -> tuple[View, dict[int, Tested]]:
             edits.append(TextEdit(view.text.span(begin, end), without(view, begin, end, tests)))
             written = tuple(view.written(n) for n in statements(body))
             tested[number] = Tested(tuple(conditions(tests)), written)
-    plain = _again(view, edits) if edits else view
+    plain = reread(view, edits) if edits else view
     spelt = _spelt_out(plain)
     if not edits and not spelt:
         raise Refused("no loop walks a window that slides from output to output")
-    return (_again(plain, spelt) if spelt else plain), tested
+    return (reread(plain, spelt) if spelt else plain), tested
 
 
-def _again(view: View, edits: list[TextEdit]) -> View:
+def reread(view: View, edits: list[TextEdit]) -> View:
+    """The kernel after edits.
+
+    Raises:
+        Refused: it is none any more.
+    """
     after = view.text.apply(edits)
     model = parse(after, view.model.path)
     kernel = model.kernel(view.kernel.qualified_name)

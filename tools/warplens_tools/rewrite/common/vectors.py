@@ -315,10 +315,12 @@ def _fails_last(view: View, work: Work, node: Node, *, holds: bool) -> bool | No
     own = {d.name for n in inside for d in _of(view, n, n)}
     if left is None or right is None or view.names(node) & own:
         return None
-    difference = forms.subtract(left, right)
-    if work.counter:
-        growth, stride = difference.growth(work.counter), work.stride
-        ways = (f for f in range(-_MOST_FIELDS, _MOST_FIELDS + 1) if f and stride is not None)
+    difference, stride = forms.subtract(left, right), work.stride
+    if difference is None:
+        return None
+    if work.counter and stride is not None:
+        growth = difference.growth(work.counter)
+        ways = (f for f in range(-_MOST_FIELDS, _MOST_FIELDS + 1) if f)
         sign = next((f for f in ways if growth == forms.multiply(stride, forms.number(f))), 0)
     else:
         sign = difference.coefficient("threadIdx.x") or 0
