@@ -118,3 +118,29 @@ def test_a_parameter_that_moves_otherwise_stays(change: tuple[str, str]) -> None
 def test_a_pointer_that_does_not_move_once_in_each_turn_stays(inner: str) -> None:
     after = plain(KERNEL.replace("HEAD", f"for (int j = 0; j < cols; ++j) {inner}"))
     assert after is None or "p++" in after
+
+
+ADDRESSED = """
+__global__ void product(const float* A, const float* B, float* C, int n) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x >= n || y >= n) return;
+  const float* a = &A[y * n];
+  const float* b = &B[x];
+  float sum = 0.0f;
+  for (int k = 0; k < n; ++k, b += n) sum += a[k] * *b;
+  C[y * n + x] = sum;
+}
+"""
+
+
+@pytest.mark.compiler
+def test_pointers_may_begin_at_an_elements_address() -> None:
+    main = (
+        "  int n = atoi(argv[1]); Device<float> a(n * n), b(n * n, 2), c(n * n, 3);\n"
+        "  product<<<dim3((n + 15) / 16, (n + 15) / 16), dim3(16, 16)>>>(a, b, c, n); c.show();"
+    )
+    text = program(ADDRESSED, main)
+    holds("register-tile", text, (70,), (9,))
+    assert "const float* a = A + y * n;" in plain(text)
+    assert "A + (y << 3);" in plain(program(ADDRESSED.replace("&A[y * n]", "&A[y << 3]"), main))

@@ -99,3 +99,29 @@ def test_a_row_that_rests_on_what_it_wrote_stays() -> None:
     code = code.replace("0.5f * last", "0.5f * (c > 0 ? out[c - 1] : last)")
     found = rewritten("row-in-vectors", program(code, main))[0]
     assert "other elements of the row that it writes" in found.refused
+
+
+AVERAGE = """
+__global__ void average(const float* price, float* out, int series, int days, float alpha) {
+  int s = blockIdx.x * blockDim.x + threadIdx.x;
+  if (s >= series) return;
+  float e = price[s * days];
+  out[s * days] = e;
+  for (int d = 1; d < days; d++) {
+    e = alpha * price[s * days + d] + (1 - alpha) * e;
+    out[s * days + d] = e;
+  }
+}
+"""
+RUN_AVERAGE = """
+  int n = atoi(argv[1]), days = atoi(argv[2]); Device<float> p(n * days), o(n * days, 2);
+  average<<<(n + 63) / 64, 64>>>(p, o, n, days, 0.25f); o.show();
+"""
+
+
+@pytest.mark.compiler
+def test_a_walk_may_begin_behind_its_first_element() -> None:
+    after = holds("row-in-vectors", program(AVERAGE, RUN_AVERAGE), (37, 64), (20, 71), (3, 1))
+    assert "first >= 1" in after
+    later = AVERAGE.replace("d = 1", "d = 5")
+    assert rewritten("row-in-vectors", program(later, RUN_AVERAGE))[0].refused

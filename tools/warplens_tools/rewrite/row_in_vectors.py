@@ -70,6 +70,8 @@ _WHY = "no thread walks a row of narrow elements by itself"
 #: Rows of wider elements are loaded in few loads each already.
 _WIDEST_ELEMENT = 4
 _FEW = 16
+#: Elements that a walk may leave out at the begin: less than any vector has.
+_LATEST = 4
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
@@ -98,7 +100,10 @@ def _work(view: View, loop: Node) -> Work:
         raise Refused(_WHY)
     declared = declared_in(view, initial)
     short = known.trips is not None and known.trips < _FEW
-    if len(declared) != 1 or known.first.value != 0 or known.step is None or known.step.value != 1 or short:
+    if len(declared) != 1 or known.step is None or known.step.value != 1 or short:
+        raise Refused(_WHY)
+    begun = known.first.value
+    if begun is None or not 0 <= begun < _LATEST:
         raise Refused(_WHY)
     if not any(_is_own(view, node, known.counter) for node in view.elements(field(loop, "body"))):
         raise Refused(_WHY)
@@ -109,6 +114,8 @@ def _work(view: View, loop: Node) -> Work:
         statements=tuple(statements(field(loop, "body"))),
         counter=known.counter,
         stride=forms.number(1),
+        base=str(begun) if begun else "",
+        begun=begun,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
+from warplens_tools.rewrite.common.normal_addresses import addresses_added
 from warplens_tools.rewrite.common.normal_begins import emptied
 from warplens_tools.rewrite.common.normal_bounds import clamped
 from warplens_tools.rewrite.common.normal_breaks import skipping
@@ -30,6 +31,7 @@ _MOST = 12
 _Form = Callable[[SourceText, SourceTree, Kernel], tuple[TextEdit, ...]]
 #: What follows the loops, in this order.
 _FORMS: tuple[_Form, ...] = (
+    addresses_added,
     still,
     counters_alone,
     clamped,
