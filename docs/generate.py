@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the generated pages: `docs/checks/`, `docs/rewrites/`, `docs/schema/`.
+"""Writes the generated pages: `docs/checks/`, `docs/rewrites/`, `docs/idioms/`, `docs/schema/`.
 
 python docs/generate.py            write
 python docs/generate.py --check    exit 1 if a file is stale
@@ -22,6 +22,7 @@ from warplens.cli.main import build_app
 from warplens.service.pages import markdown
 from warplens.service.pages import pages as check_pages
 from warplens.service.report import Report
+from warplens_tools.idioms.registry import IDIOMS
 from warplens_tools.rewrite.registry import REWRITES
 
 HERE = Path(__file__).parent
@@ -42,6 +43,8 @@ def pages() -> dict[Path, str]:
     made[HERE / "checks" / "index.md"] = head + "\n".join(rows) + "\n"
     for rewrite in REWRITES:
         made[HERE / "rewrites" / f"{rewrite.slug}.md"] = markdown(rewrite.slug, rewrite.title, rewrite.apply)
+    for idiom in IDIOMS:
+        made[HERE / "idioms" / f"{idiom.slug}.md"] = markdown(idiom.slug, idiom.title, idiom.apply)
     made |= help_pages()
     made[HERE / "command-line.md"] = _command_line()
     made[HERE / "schema" / "report.json"] = schema(Report)

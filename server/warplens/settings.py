@@ -47,6 +47,13 @@ class Optimize(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_field
             "TF32 leave them; the verdict says so, with their relative error."
         ),
     ] = False
+    idioms: Annotated[
+        bool,
+        Meta(
+            description="Try idioms, too: a whole computation that is recognised, such as a matrix product, is "
+            "replaced by an implementation of Warplens' own; see docs/idioms.md."
+        ),
+    ] = False
     objective: Annotated[
         Literal["time", "energy", "lexicographic"],
         Meta(

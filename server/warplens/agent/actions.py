@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps a version of a kernel may take: rewrites that answer findings, and other parameter values."""
+"""The steps a version of a kernel may take: rewrites that answer findings, idioms, and other parameter values."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class KernelSpace:
     """The steps for one kernel of one file; see `warplens.agent.versions.Space`.
 
     `busy` is the share of its peak, 0 to 1, at which the baseline ran each resource ("dram", "l2", "sm"). `further`
-    are sources beside rewrites, parameters and templates. `rates` are what rules were worth, or give them for a
+    are sources beside rewrites, idioms, parameters and templates. `rates` are what rules were worth, or give them for a
     kernel of some features; `without` names sources to do without.
     """
 
@@ -57,6 +57,7 @@ class KernelSpace:
         kernel: str,
         limits: Limits,
         rewrites: Sequence[Rewrite] = (),
+        idioms: Sequence[Rewrite] = (),
         causes: Sequence[Cause] = (),
         rates: Sequence[HitRate] | Callable[[Mapping[str, float]], Sequence[HitRate]] = (),
         busy: Mapping[str, float] | None = None,
@@ -72,15 +73,22 @@ class KernelSpace:
         self._files: dict[str, File] = {}
         self._baseline = self._file(baseline)
         self._rewrites = RewriteSource(rewrites, self._kernel, self._expect)
+        self._idioms = RewriteSource(idioms, self._kernel, self._expect, name="idioms")
         #: Of the user's version.
         self.features = self._features(self._baseline)
         given = rates(self.features) if callable(rates) else rates
         self.known = msgspec.structs.replace(self.known, rates=tuple(given))
         self._expected.clear()
-        self._ranges = _ranges_of(rewrites, self._baseline)
+        self._ranges = _ranges_of((*idioms, *rewrites), self._baseline)
         self._parameters = TextSource("parameters", self.by_parameter)
         self.templates = TemplateSource(self.template, self._expect, settings, seed)
-        sources: tuple[ProposalSource, ...] = (self._rewrites, self._parameters, self.templates, *further)
+        sources: tuple[ProposalSource, ...] = (
+            self._idioms,
+            self._rewrites,
+            self._parameters,
+            self.templates,
+            *further,
+        )
         self.sources = tuple(source for source in sources if source.name not in without)
 
     def learn(self, causes: Sequence[Cause], busy: Mapping[str, float]) -> None:
@@ -111,8 +119,9 @@ class KernelSpace:
         return illegal(self._baseline, self._file(text), self.kernel, self.limits)
 
     def by_rewrite(self, text: SourceText) -> Iterator[Proposal]:
-        """The steps of all rewrites, each for the whole kernel and at each of its places."""
-        return self._rewrites.steps(text)
+        """The steps of all idioms and rewrites, each for the whole kernel and at each of its places."""
+        yield from self._idioms.steps(text)
+        yield from self._rewrites.steps(text)
 
     def by_parameter(self, text: SourceText) -> Iterator[Proposal]:
         """Other values of one parameter each."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrites as a source of steps. One is applied when it is chosen, so that dozens cost nothing before that."""
+"""Rewrites and idioms as sources of steps. One is applied when it is chosen: dozens cost nothing before that."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ class _OfText(msgspec.Struct):
 class RewriteSource:
     """The steps of a list of rewrites: each on the whole kernel, and at each of its places."""
 
-    name = "rewrites"
-
-    def __init__(self, rewrites: Sequence[Rewrite], read: Read, expect: Expect) -> None:
+    def __init__(
+        self, rewrites: Sequence[Rewrite], read: Read, expect: Expect, *, name: str = "rewrites"
+    ) -> None:
+        self.name = name
         self._rules = tuple((rewrite, Rule.of_rewrite(rewrite)) for rewrite in rewrites)
         self._read, self._expect = read, expect
         self._kept: dict[str, _OfText] = {}

@@ -32,7 +32,7 @@ class ProposalSource(Protocol):
 
     @property
     def name(self) -> str:
-        """For people: "rewrites", "parameters", "model"."""
+        """For people: "rewrites", "idioms", "parameters", "model"."""
 
     def ideas(self, version: Node) -> Sequence[Idea]:
         """Steps this version may take, in no particular order; none where it has nothing to offer.

@@ -56,6 +56,7 @@ def optimize(
     cluster: str = "",
     host_edits: Annotated[bool | None, Parameter(negative="--no-host-edits")] = None,
     lower_precision: Annotated[bool | None, Parameter(negative="--no-lower-precision")] = None,
+    idioms: Annotated[bool | None, Parameter(negative="--no-idioms")] = None,
     provider: str = "",
     model: str = "",
     yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
@@ -111,6 +112,9 @@ def optimize(
     lower_precision
         Let a kernel win whose results are less precise, as half precision, bfloat16 or TF32 leave them;
         the setting if left out.
+    idioms
+        Try implementations of Warplens' own of whole computations that it recognises, such as a matrix product;
+        the setting if left out.
     provider
         Who answers as a language model in the search: none, openai (any OpenAI-compatible endpoint), or
         files:FOLDER for prompts out and answers in; the setting if left out.
@@ -135,6 +139,7 @@ def optimize(
         arch=arch,
         host_edits=host_edits,
         lower_precision=lower_precision,
+        idioms=idioms,
         objective=objective,
         seed=seed,
         resume=resume,

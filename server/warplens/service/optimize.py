@@ -48,6 +48,7 @@ from warplens_tools.arch.load import load_gpu
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import InputError, MissingToolError, WarplensError
+from warplens_tools.idioms.registry import IDIOMS
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.rewrite.base import Rewrite
 from warplens_tools.rewrite.registry import REWRITES
@@ -73,6 +74,8 @@ class OptimizeOptions(msgspec.Struct, frozen=True):
     host_edits: bool | None = None
     #: Results of a lower precision may win; None means the setting.
     lower_precision: bool | None = None
+    #: Idioms are tried, too; None means the setting.
+    idioms: bool | None = None
     #: What is to be less; None means the setting.
     objective: Objective | None = None
     seed: int = 0
@@ -85,7 +88,7 @@ class OptimizeOptions(msgspec.Struct, frozen=True):
     #: Who answers as the model.
     model: Choice = Choice()
     search: PolicyName = "mcts"
-    #: Sources of steps to do without: "rewrites", "parameters", "templates", "model".
+    #: Sources of steps to do without: "rewrites", "idioms", "parameters", "templates", "model".
     without: tuple[str, ...] = ()
 
 
@@ -151,6 +154,7 @@ def optimize_file(
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded, options.kernel)
     allowed = allowed_by(options, inputs.loaded)
     rewrites = rewrites_for(inputs, allowed)
+    idioms = idioms_for(options, inputs.loaded)
     budget = _budget(options, inputs.loaded)
     round_of = budget.batch if elsewhere else 0
     with _beside(inputs.report) as report, open_store(data_folder(os.environ)) as store:
@@ -176,6 +180,7 @@ def optimize_file(
                 kernel=kernel,
                 limits=inputs.gpu.limits,
                 rewrites=rewrites,
+                idioms=idioms,
                 causes=causes_of(report()),
                 rates=functools.partial(hit_rates, store),
                 busy=busy_of(report(), kernel),
@@ -198,7 +203,7 @@ def optimize_file(
             name=shown_name(inputs),
             space=space,
             workload=msgspec.json.encode((workload, allowed) if allowed != Allowed() else workload).decode()
-            + "".join((options.name, *options.without)),
+            + "".join((options.name, *options.without, *(["idioms"] if idioms else []))),
             search=options.search,
             budget=budget,
             kernel=kernels[0] if elsewhere and len(kernels) == 1 else "",
@@ -343,6 +348,12 @@ def allowed_by(options: OptimizeOptions, loaded: Loaded) -> Allowed:
 def rewrites_for(inputs: FileInputs, allowed: Allowed) -> list[Rewrite]:
     """The rewrites whose results may win: those that lower the precision where that is allowed."""
     return [rewrite for rewrite in inputs.rewrites if allowed.lower_precision or not rewrite.lowers]
+
+
+def idioms_for(options: OptimizeOptions, loaded: Loaded) -> tuple[Rewrite, ...]:
+    """The idioms that are tried, by the options or else the settings."""
+    wanted = loaded.settings.optimize.idioms if options.idioms is None else options.idioms
+    return IDIOMS if wanted else ()
 
 
 def objective_of(options: OptimizeOptions, loaded: Loaded) -> Objective:

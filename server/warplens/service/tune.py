@@ -24,7 +24,7 @@ from warplens_tools.errors import InputError
 from warplens_tools.process.task import UNATTENDED, Task
 
 #: Sources that `tune` does without.
-BEYOND = ("rewrites", "model")
+BEYOND = ("rewrites", "idioms", "model")
 
 
 def tune_file(

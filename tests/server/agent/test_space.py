@@ -21,6 +21,7 @@ from warplens.agent.templates import TemplateSource
 from warplens.agent.tree import SearchTree
 from warplens.agent.versions import Ask, Versions
 from warplens_tools.finding import Gain
+from warplens_tools.idioms.registry import IDIOMS
 from warplens_tools.process.task import UNATTENDED
 from warplens_tools.rewrite.base import Rewrite
 from warplens_tools.rewrite.registry import REWRITES
@@ -178,6 +179,19 @@ def test_what_has_no_room_is_left_out_unless_a_finding_asks_for_it() -> None:
         text, path="m.cu", kernel="matmul", limits=LIMITS, busy={"dram": 0.97}, causes=[cause]
     )
     assert [p for p in asked.propose(text) if p.move.rule == "parameter:block"]
+
+
+def test_idioms_are_a_source_of_their_own() -> None:
+    text = SourceText.read(PROGRAMS / "matmul.cu")
+    space = KernelSpace(text, path="m.cu", kernel="matmul", limits=LIMITS, rewrites=REWRITES, idioms=IDIOMS)
+    assert [source.name for source in space.sources] == ["idioms", "rewrites", "parameters", "templates"]
+    product = next(p for p in space.propose(text) if p.move.rule == "matrix-product")
+    found = {p.name for p in space.template(text.apply(list(product.edits))).parameters}
+    assert {"kProductDepth", "kProductThreadsX", "kProductOutputsX", "kProductBlocks"} <= found
+    without = KernelSpace(
+        text, path="m.cu", kernel="matmul", limits=LIMITS, idioms=IDIOMS, without=("idioms",)
+    )
+    assert "idioms" not in {source.name for source in without.sources}
 
 
 def test_numbers_that_a_rewrite_brings_are_tuned_in_its_range() -> None:

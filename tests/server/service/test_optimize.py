@@ -29,6 +29,7 @@ from warplens.service.optimize import (
     OpenJudge,
     OptimizeOptions,
     causes_of,
+    idioms_for,
     inputs_of,
     optimize_file,
     rewrites_for,
@@ -43,6 +44,7 @@ from warplens.store.rates import hit_rates
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.finding import Finding, Fix, Gain
+from warplens_tools.idioms.registry import IDIOMS
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.rewrite.registry import REWRITES
 from warplens_tools.run.workload import Workload
@@ -88,6 +90,19 @@ def test_a_lower_precision_is_tried_where_it_is_allowed(file: Path) -> None:
     offered = {r.slug for r in rewrites_for(inputs(file), Allowed())}
     allowed = {r.slug for r in rewrites_for(inputs(file), Allowed(lower_precision=True))}
     assert allowed - offered == {r.slug for r in REWRITES if r.lowers} and offered < allowed
+
+
+@pytest.mark.parametrize(
+    ("setting", "option", "tried"),
+    [("", None, False), ("true", None, True), ("true", False, False), ("false", True, True)],
+)
+def test_idioms_are_tried_where_they_are_asked_for(
+    file: Path, setting: str, option: bool | None, tried: bool
+) -> None:
+    if setting:
+        (file.parent / "warplens.toml").write_text(f"[optimize]\nidioms = {setting}\n")
+    found = idioms_for(OptimizeOptions(idioms=option), inputs(file).loaded)
+    assert found == (IDIOMS if tried else ())
 
 
 def opened(judge: ComputedJudge) -> OpenJudge:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from tests.host_cuda import same_results
 
 from warplens_tools.cuda.parse import parse
+from warplens_tools.idioms.registry import idiom
 from warplens_tools.rewrite.base import RewriteResult, Target
 from warplens_tools.rewrite.registry import rewrite
 from warplens_tools.text import SourceText
@@ -29,10 +30,10 @@ def program(code: str, main: str) -> str:
 
 
 def rewritten(slug: str, text: str, target: Target | None = None) -> tuple[RewriteResult, str]:
-    """The text after a rewrite of its first kernel."""
+    """The text after a rewrite of its first kernel, or an idiom there."""
     source = SourceText(text)
     model = parse(source, "k.cu")
-    found = rewrite(slug)
+    found = rewrite(slug) or idiom(slug)
     assert found is not None
     result = found.apply(source, model, model.kernels[0], target or Target())
     return result, source.apply(list(result.edits)).text

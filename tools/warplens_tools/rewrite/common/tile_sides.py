@@ -12,7 +12,7 @@ from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.operand_tiles import Product
 from warplens_tools.rewrite.common.outputs import Axis, Outputs
-from warplens_tools.rewrite.common.reading import View
+from warplens_tools.rewrite.common.reading import View, squeezed
 from warplens_tools.rewrite.common.sizes import limit_of
 from warplens_tools.rewrite.common.style import Style
 
@@ -142,3 +142,9 @@ def fitting(product: Product, shape: Shape) -> Shape:
     while depth > 1 and row * depth > _STATIC_BYTES:
         depth //= 2
     return msgspec.structs.replace(shape, depth=depth)
+
+
+def tile_name(array: str) -> str:
+    """What an array's tile is called."""
+    plain = squeezed(array).replace(".", "_")
+    return f"tile_{plain}" if "_" in plain else f"tile{plain[:1].upper()}{plain[1:]}"

@@ -20,13 +20,12 @@ from warplens_tools.rewrite.common.reading import (
     field,
     operator_of,
     renamed,
-    squeezed,
     statements,
     substituted,
 )
 from warplens_tools.rewrite.common.sizes import extent_on_host
 from warplens_tools.rewrite.common.style import Style, guarded, indented, zero
-from warplens_tools.rewrite.common.tile_sides import Shape, Side, fitting, leaving, sides_of
+from warplens_tools.rewrite.common.tile_sides import Shape, Side, fitting, leaving, sides_of, tile_name
 from warplens_tools.text import TextEdit
 
 #: Bytes by which rows of a tile that is written across are padded: neighbours then fall into other banks, and
@@ -57,7 +56,7 @@ class TileWriter:
         self.own = {id(o): self.style.local(f"own{o.array[:1].upper()}{o.array[1:]}") for o in product.kept}
         ragged = next((s for s in self.sides if s.axis.name == product.ragged), None)
         self.ragged = RaggedLoop(ragged, self.style.local(f"{product.ragged}Last")) if ragged else None
-        self.tiles = {id(o): self.style.local(_tile_name(o.array)) for o in product.operands}
+        self.tiles = {id(o): self.style.local(tile_name(o.array)) for o in product.operands}
 
     def _sides(self) -> list[Side]:
         return sides_of(self.view, self.product, self.launches, self.style, self.shape)
@@ -284,7 +283,12 @@ class TileWriter:
         start = f"{steps}{unroll}\nfor (int {self.inner} = 0; {condition}; ++{self.inner}) {{"
         known = f"{unqualified(product.type)} {product.variable} = {self.outer} + {self.inner};"
         uses = product.variable in names or any(product.variable in h for h in head)
-        return "\n".join([start, *([indented(known)] if uses else []), indented(inner), "}"])
+        ahead = [known] if uses else []
+        return "\n".join([start, *map(indented, [*ahead, *self._read_ahead()]), indented(inner), "}"])
+
+    def _read_ahead(self) -> list[str]:
+        """What is read of the tiles before a step's arithmetic; nothing where that reads them itself."""
+        return []
 
     def _steps(self) -> tuple[str, str]:
         """How many steps of a tile are done: what declares it, and its name; all where the fill changes nothing."""
@@ -348,13 +352,17 @@ class TileWriter:
     def _replaced(self, statement: Node) -> str:
         found = []
         for operand in self.product.operands:
-            place = f"[{self.inner}]"
-            if operand.axis is not None:
-                place += f"[{self._side_of(operand).place()}]"
-            found += [(p, f"{self.tiles[id(operand)]}{place}") for p in operand.places if holds(statement, p)]
+            found += [(p, self._in_tile(operand)) for p in operand.places if holds(statement, p)]
         for operand in self.product.kept:
             found += [(p, self._own_place(operand)) for p in operand.places if holds(statement, p)]
         return self.style.code(renamed(substituted(self.view, statement, found), self._instances()))
+
+    def _in_tile(self, operand: Operand) -> str:
+        """The element of an operand's tile that one output needs."""
+        place = f"[{self.inner}]"
+        if operand.axis is not None:
+            place += f"[{self._side_of(operand).place()}]"
+        return f"{self.tiles[id(operand)]}{place}"
 
     def _instances(self) -> dict[str, str]:
         """Each state's name for the output that is being worked on."""
@@ -389,8 +397,3 @@ class TileWriter:
         if not any(s.outputs for s in self.sides):
             return body
         return self._each(body, list(reversed(self.sides)))
-
-
-def _tile_name(array: str) -> str:
-    plain = squeezed(array).replace(".", "_")
-    return f"tile_{plain}" if "_" in plain else f"tile{plain[:1].upper()}{plain[1:]}"

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The forms in which kernels multiply matrices, each brought to the one in which a thread has one output of its own:
+as it stands, tiled through shared memory already, and with a loop over a row's outputs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import msgspec
+
+from warplens_tools.cuda.model import Kernel, SourceModel
+from warplens_tools.cuda.parse import parse
+from warplens_tools.rewrite import loop_into_threads
+from warplens_tools.rewrite.base import Apply, Refused, RewriteResult, Target
+from warplens_tools.rewrite.common.reading import View, has_barrier
+from warplens_tools.rewrite.common.texts import between
+from warplens_tools.rewrite.common.untiled import TileReader
+from warplens_tools.text import SourceText, TextEdit
+
+
+def product_forms(edit: Apply, module: str) -> Apply:
+    """`edit` on the kernel as it stands, or else on its other forms; `module` is the file and the page of the idiom."""
+
+    @functools.wraps(edit)
+    def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+        refused = RewriteResult(refused="")
+        for before in _forms(text, model, kernel):
+            plain = before is text
+            again = model if plain else parse(before, model.path)
+            mine = kernel if plain else again.kernel(kernel.qualified_name)
+            if mine is None or mine.broken:
+                continue
+            found = edit(before, again, mine, target)
+            if found.edits:
+                after = before.apply(list(found.edits))
+                return found if plain else msgspec.structs.replace(found, edits=between(text, after))
+            refused = refused if refused.refused else found
+        return refused if refused.refused else RewriteResult(refused="the kernel multiplies no matrices")
+
+    apply.__module__ = module
+    return apply
+
+
+def _forms(text: SourceText, model: SourceModel, kernel: Kernel) -> Iterator[SourceText]:
+    """The file with the kernel in each of its forms, as far as it has them."""
+    try:
+        view = View(text, model, kernel)
+        together = has_barrier(view) or any(a.space == "shared" for a in kernel.arrays)
+        untiled = _untiled(view) if together else None
+    except (Refused, RecursionError):
+        together, untiled = False, None
+    if together:
+        if untiled is not None:
+            yield untiled
+        return
+    yield text
+    opened = loop_into_threads.REWRITE.apply(text, model, kernel, Target())
+    if opened.edits:
+        yield text.apply(list(opened.edits))
+
+
+def _untiled(view: View) -> SourceText | None:
+    """The file with a loop over tiles as the plain loop that it stands for; None where it is none."""
+    try:
+        found = TileReader(view).read()
+    except Refused:
+        return None
+    return view.text.apply([TextEdit(view.text.span(view.start(view.body), view.end(view.body)), found.text)])

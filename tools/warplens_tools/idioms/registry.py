@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The list of idioms, in the order in which they are offered.
+
+An idiom is a `Rewrite` that replaces a whole computation: its page, its sample and what it promises are those of
+`warplens_tools.rewrite.base`. They are a list of their own, so that a search can do without them.
+"""
+
+from __future__ import annotations
+
+from warplens_tools.idioms import matrix_product
+from warplens_tools.rewrite.base import Rewrite
+
+IDIOMS: tuple[Rewrite, ...] = (matrix_product.REWRITE,)
+
+
+def idiom(slug: str) -> Rewrite | None:
+    """The idiom of that slug."""
+    return next((r for r in IDIOMS if r.slug == slug), None)
