@@ -3,9 +3,9 @@
 
     python -m tests.suite.gate [NAME ...] [--most 12] [--built] [--json FILE]
 
-Every rewrite for the whole kernel, the nearest value of each parameter on either side, and the expert's version. Needs
-no GPU: the compiler splits each text into host and device code, and the host sides are compared as the judge does;
-`--built` compares their objects, too, as the judge does with a winner.
+Every idiom and rewrite for the whole kernel, the nearest value of each parameter on either side, and the expert's
+version. Needs no GPU: the compiler splits each text into host and device code, and the host sides are compared as the
+judge does; `--built` compares their objects, too, as the judge does with a winner.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from warplens.measure.build.host_split import HostSplit
 from warplens.measure.judge_settings import MeasureSettings
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.errors import WarplensError
+from warplens_tools.idioms.registry import IDIOMS
 from warplens_tools.process.task import UNATTENDED
 from warplens_tools.rewrite.registry import REWRITES
 from warplens_tools.run.build import flags_of
@@ -49,7 +50,9 @@ def candidates(program: Program, most: int) -> Iterator[tuple[str, SourceText]]:
     """The steps, each text once."""
     text = SourceText.read(program.path)
     limits = load_architecture("sm_90").limits
-    space = KernelSpace(text, path=str(program.path), kernel=program.kernel, limits=limits, rewrites=REWRITES)
+    space = KernelSpace(
+        text, path=str(program.path), kernel=program.kernel, limits=limits, rewrites=REWRITES, idioms=IDIOMS
+    )
     seen: set[str] = set()
     parameters: dict[str, int] = {}
     for proposal in space.propose(text):

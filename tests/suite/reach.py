@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rewrites apply to which program of a suite, and whether what they make is right when it is run on the CPU.
+"""Which rewrites and idioms apply to which program of a suite, and whether what they make is right on the CPU.
 
     python -m tests.suite.reach [NAME ...] [--depth 2] [--seed 0] [--most 40] [--json FILE]
 
-Depth 1 tries every place of every rewrite; each further depth tries `--most` draws of chains of that length. A
-candidate is *right* if it prints what the program prints (its own check included) in three orders of threads,
+Depth 1 tries every place of every rewrite and idiom; each further depth tries `--most` draws of chains of that length.
+A candidate is *right* if it prints what the program prints (its own check included) in three orders of threads,
 within what rounding may do; *not built* if no C++ compiler takes it, *wrong* otherwise.
 """
 
@@ -25,6 +25,7 @@ from tests.suite.catalogue import Program, programs
 
 from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import InputError
+from warplens_tools.idioms.registry import IDIOMS
 from warplens_tools.rewrite.base import EVERYWHERE
 from warplens_tools.rewrite.registry import REWRITES
 from warplens_tools.text import SourceText
@@ -49,7 +50,7 @@ def steps(text: SourceText, program: Program) -> Iterator[tuple[str, SourceText]
     seen: set[str] = set()
     if kernel is None:
         return
-    for rewrite in REWRITES:
+    for rewrite in (*IDIOMS, *REWRITES):
         for target in (EVERYWHERE, *rewrite.sites(kernel)):
             result = rewrite.apply(text, model, kernel, target)
             if not result.edits:

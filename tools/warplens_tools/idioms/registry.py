@@ -7,10 +7,10 @@ An idiom is a `Rewrite` that replaces a whole computation: its page, its sample 
 
 from __future__ import annotations
 
-from warplens_tools.idioms import matrix_product
+from warplens_tools.idioms import matrix_product, tensor_product
 from warplens_tools.rewrite.base import Rewrite
 
-IDIOMS: tuple[Rewrite, ...] = (matrix_product.REWRITE,)
+IDIOMS: tuple[Rewrite, ...] = (tensor_product.REWRITE, matrix_product.REWRITE)
 
 
 def idiom(slug: str) -> Rewrite | None:

@@ -139,13 +139,12 @@ from __future__ import annotations
 
 import msgspec
 
-from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.operand_tiles import read_product
 from warplens_tools.rewrite.common.outputs import launched_outputs
 from warplens_tools.rewrite.common.reading import View, has_barrier, refusing
+from warplens_tools.rewrite.common.tensor_sums import caveat_of
 from warplens_tools.rewrite.common.tensor_writer import TensorWriter, including
-
-_KEPT = "sums are kept in float where they were rounded to two bytes at every step"
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
@@ -154,14 +153,8 @@ def _apply(view: View, target: Target) -> RewriteResult:
         raise Refused("the kernel shares memory already")
     launches, outputs = launched_outputs(view, strided=True)
     writer = TensorWriter(view, read_product(view, outputs), launches)
-    result = writer.result("Multiply on tensor cores", _caveat(writer))
+    result = writer.result("Multiply on tensor cores", caveat_of(writer.kind))
     return msgspec.structs.replace(result, edits=(*including(view.text, "mma.h"), *result.edits))
-
-
-def _caveat(writer: TensorWriter) -> str:
-    if writer.kind.type == "int":
-        return ""
-    return f"{_KEPT}; {REORDERED}" if writer.kind.back else REORDERED
 
 
 REWRITE = Rewrite(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rewrites make of their samples, launches and all, may be judged: the host sees other sizes at most."""
+"""What rewrites and idioms make of their samples, launches and all, may be judged: the host sees other sizes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from warplens.measure.build.host_gates import HostGates
 from warplens.measure.build.host_split import HostSplit
 from warplens.measure.judge_settings import MeasureSettings
 from warplens_tools.cuda.parse import parse
+from warplens_tools.idioms.registry import IDIOMS
 from warplens_tools.process.task import UNATTENDED
 from warplens_tools.rewrite.base import EVERYWHERE, Rewrite
 from warplens_tools.rewrite.registry import REWRITES
@@ -49,7 +50,9 @@ def sample(of: Rewrite) -> str:
 DECLARES = ("restrict-const",)
 
 
-@pytest.mark.parametrize("of", [r for r in REWRITES if r.slug not in DECLARES], ids=lambda r: r.slug)
+@pytest.mark.parametrize(
+    "of", [r for r in (*IDIOMS, *REWRITES) if r.slug not in DECLARES], ids=lambda r: r.slug
+)
 def test_a_rewritten_sample_is_allowed_on_sight(of: Rewrite) -> None:
     before = SourceText(sample(of))
     model = parse(before, "k.cu")
@@ -60,7 +63,9 @@ def test_a_rewritten_sample_is_allowed_on_sight(of: Rewrite) -> None:
 
 
 @pytest.mark.compiler
-@pytest.mark.parametrize("of", [r for r in REWRITES if r.slug in CHANGES_LAUNCH], ids=lambda r: r.slug)
+@pytest.mark.parametrize(
+    "of", [*IDIOMS, *(r for r in REWRITES if r.slug in CHANGES_LAUNCH)], ids=lambda r: r.slug
+)
 def test_the_host_gate_takes_a_rewritten_launch(of: Rewrite, tmp_path: Path) -> None:
     toolchain = resolve_toolchain()
     if toolchain.find("nvcc") is None:

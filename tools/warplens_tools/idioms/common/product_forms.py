@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The forms in which kernels multiply matrices, each brought to the one in which a thread has one output of its own:
-as it stands, tiled through shared memory already, and with a loop over a row's outputs.
+as it stands, tiled through shared memory already, with a loop over a row's outputs, or numbered in another order.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import msgspec
 
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.parse import parse
-from warplens_tools.rewrite import loop_into_threads
+from warplens_tools.rewrite import axes_in_order, loop_into_threads, stride_into_grid
 from warplens_tools.rewrite.base import Apply, Refused, RewriteResult, Target
 from warplens_tools.rewrite.common.reading import View, has_barrier
 from warplens_tools.rewrite.common.texts import between
 from warplens_tools.rewrite.common.untiled import TileReader
 from warplens_tools.text import SourceText, TextEdit
+
+#: What makes room: outputs of a row that a thread walks, axes that threads and blocks number apart, blocks that stride.
+_BEFORE = (loop_into_threads.REWRITE, axes_in_order.REWRITE, stride_into_grid.REWRITE)
 
 
 def product_forms(edit: Apply, module: str) -> Apply:
@@ -56,9 +59,10 @@ def _forms(text: SourceText, model: SourceModel, kernel: Kernel) -> Iterator[Sou
             yield untiled
         return
     yield text
-    opened = loop_into_threads.REWRITE.apply(text, model, kernel, Target())
-    if opened.edits:
-        yield text.apply(list(opened.edits))
+    for before in _BEFORE:
+        opened = before.apply(text, model, kernel, Target())
+        if opened.edits:
+            yield text.apply(list(opened.edits))
 
 
 def _untiled(view: View) -> SourceText | None:

@@ -8,7 +8,7 @@ import re
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.rewrite.base import Refused
+from warplens_tools.rewrite.base import REORDERED, Refused
 from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.operand_tiles import Product
 from warplens_tools.rewrite.common.reading import View, field, operator_of, unwrapped
@@ -58,6 +58,16 @@ class Sums(msgspec.Struct, frozen=True):
         return f"{self.own} {name} = {value};"
 
 
+_KEPT = "sums are kept in float where they were rounded to two bytes at every step"
+
+
+def caveat_of(sums: Sums) -> str:
+    """How results may change that are added up on tensor cores; "" where they stay bit for bit the same."""
+    if sums.type == "int":
+        return ""
+    return f"{_KEPT}; {REORDERED}" if sums.back else REORDERED
+
+
 def read_sums(view: View, product: Product) -> Sums:
     """What a product's operands and sums are.
 
@@ -65,7 +75,7 @@ def read_sums(view: View, product: Product) -> Sums:
         Refused: its operands are of other types, or more is done with them than to add up products.
     """
     changed = product.states
-    if len(product.outputs.axes) != 2 or product.outputs.early or product.kept:
+    if len(product.outputs.axes) != 2 or product.kept:
         raise Refused("its outputs are no plain matrix")
     types = {o.element_type for o in product.operands}
     axes = {o.axis for o in product.operands}

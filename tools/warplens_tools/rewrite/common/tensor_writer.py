@@ -19,7 +19,7 @@ from warplens_tools.rewrite.common.tile_writer import TileWriter
 from warplens_tools.text import SourceText, TextEdit
 
 #: A matrix of the C++ interface; warps of a block, along y and along x.
-_EDGE, _ROWS, _COLUMNS = 16, 4, 2
+EDGE, _ROWS, _COLUMNS = 16, 4, 2
 #: Eight warps, each with 32 by 64 outputs of 128 by 128; two steps of 16 between barriers.
 SHAPE = Shape(threads=(32, _ROWS * _COLUMNS), outputs=(4, 16), depth=32, name="Tensor")
 _WMMA = "nvcuda::wmma"
@@ -64,20 +64,21 @@ class TensorWriter(TileWriter):
 
     def _parts(self, side: Side) -> str:
         """Matrices of a warp along one axis."""
-        return f"{side.tile} / {_EDGE * (_ROWS if side is self.rows else _COLUMNS)}"
+        return f"{side.tile} / {EDGE * (_ROWS if side is self.rows else _COLUMNS)}"
 
     def _shared(self) -> str:
         """Tiles as the operands lie in memory, so that 16 bytes go at once; rows padded by 16 bytes."""
-        lines = list[str]()
-        for operand in self.product.operands:
-            rows, columns = self.depth, self._side_of(operand).tile
-            if operand.along_loop:
-                rows, columns = columns, rows
-            name = self.tiles[id(operand)]
-            lines.append(
-                f"__shared__ __align__(32) {operand.element_type} {name}[{rows}][{columns} + {self.wide}];"
-            )
-        return "\n".join(lines)
+        return "\n".join(
+            f"__shared__ __align__(32) {o.element_type} {self.tiles[id(o)]}[{rows}][{columns}];"
+            for o in self.product.operands
+            for rows, columns in [self._extents(o)]
+        )
+
+    def _extents(self, operand: Operand) -> tuple[str, str]:
+        rows, columns = self.depth, self._side_of(operand).tile
+        if operand.along_loop:
+            rows, columns = columns, rows
+        return rows, f"{columns} + {self.wide}"
 
     def _load(self, operand: Operand) -> str:
         """Fill a tile by 16 bytes where they lie side by side in memory, else one by one."""
@@ -94,7 +95,7 @@ class TensorWriter(TileWriter):
         known = [d for d in self._declarations(operand.names) if not self._is_axis(d)]
         shifted, moving = list(first), (axis, variable)[operand.along_loop]
         shifted[operand.along_loop] = f"{shifted[operand.along_loop].removesuffix(';')} + {q};"
-        tile, empty = self.tiles[id(operand)], zero(operand.element_type)
+        tile, empty = self._tile(operand), zero(operand.element_type)
         store = f"{tile}[{row}][{column} + {q}] = {' && '.join(ends)} ? {operand.written} : {empty};"
         alone = [
             f"for (int {q} = 0; {q} < {self.wide}; ++{q}) {{",
@@ -103,13 +104,11 @@ class TensorWriter(TileWriter):
         ]
         tests = [renamed(end, {moving: f"{moving} + {self.wide - 1}"}) for end in ends]
         tests.append(f"reinterpret_cast<size_t>(&{operand.written}) % 16 == 0")
-        target = f"*reinterpret_cast<uint4*>(&{tile}[{row}][{column}])"
-        source = f"*reinterpret_cast<const uint4*>(&{operand.written})"
         whole = [
             *first,
             *known,
             f"if ({' && '.join(tests)}) {{",
-            f"  {target} = {source};",
+            f"  {self._copied(f'&{tile}[{row}][{column}]', f'&{operand.written}')}",
             "  continue;",
             "}",
         ]
@@ -120,8 +119,20 @@ class TensorWriter(TileWriter):
         )
         return "\n".join([head, *map(indented, [*together, *alone]), "}"])
 
+    def _tile(self, operand: Operand) -> str:
+        """The tile that is filled."""
+        return self.tiles[id(operand)]
+
+    def _read_tile(self, operand: Operand) -> str:
+        """The tile that is multiplied."""
+        return self.tiles[id(operand)]
+
+    def _copied(self, target: str, source: str) -> str:
+        """The statement that copies 16 bytes between two addresses."""
+        return f"*reinterpret_cast<uint4*>({target}) = *reinterpret_cast<const uint4*>({source});"
+
     def _states(self) -> str:
-        fragment = f"{_WMMA}::fragment<{_WMMA}::accumulator, {_EDGE}, {_EDGE}, {_EDGE}, {self.kind.type}>"
+        fragment = f"{_WMMA}::fragment<{_WMMA}::accumulator, {EDGE}, {EDGE}, {EDGE}, {self.kind.type}>"
         number = f"threadIdx.{self.rows.letter}"
         return "\n".join(
             [
@@ -149,7 +160,7 @@ class TensorWriter(TileWriter):
             operand = next(o for o in self.product.operands if o.axis == side.axis.name)
             layout = "row_major" if operand.along_loop == (use == "matrix_a") else "col_major"
             name = names[use] = self.style.local(f"{use[-1]}Part")
-            kind = f"{_WMMA}::{use}, {_EDGE}, {_EDGE}, {_EDGE}, {self.kind.operand}, {_WMMA}::{layout}"
+            kind = f"{_WMMA}::{use}, {EDGE}, {EDGE}, {EDGE}, {self.kind.operand}, {_WMMA}::{layout}"
             lines.append(f"{_WMMA}::fragment<{kind}> {name}[{self._parts(side)}];")
             lines.append(self._loaded(operand, side, name))
         first, second = (
@@ -157,15 +168,15 @@ class TensorWriter(TileWriter):
         )
         lines.append(self._both(f"{_WMMA}::mma_sync({self._sum()}, {first}, {second}, {self._sum()});"))
         inner, depth = self.inner, self.depth
-        head = f"#pragma unroll\nfor (int {inner} = 0; {inner} < {depth}; {inner} += {_EDGE}) {{"
+        head = f"#pragma unroll\nfor (int {inner} = 0; {inner} < {depth}; {inner} += {EDGE}) {{"
         return "\n".join([head, indented("\n".join(lines)), "}"])
 
     def _loaded(self, operand: Operand, side: Side, name: str) -> str:
         start = self.row if side is self.rows else self.column
-        places, stride = [self.inner, f"{start} + {side.counter} * {_EDGE}"], side.tile
+        places, stride = [self.inner, f"{start} + {side.counter} * {EDGE}"], side.tile
         if operand.along_loop:
             places, stride = places[::-1], self.depth
-        place = f"&{self.tiles[id(operand)]}[{places[0]}][{places[1]}]"
+        place = f"&{self._read_tile(operand)}[{places[0]}][{places[1]}]"
         load = f"{_WMMA}::load_matrix_sync({name}[{side.counter}], {place}, {stride} + {self.wide});"
         head = f"for (int {side.counter} = 0; {side.counter} < {self._parts(side)}; ++{side.counter})"
         return f"#pragma unroll\n{head} {load}"
@@ -173,24 +184,29 @@ class TensorWriter(TileWriter):
     def _tail(self) -> str:
         e, warp = self.element, f"threadIdx.{self.rows.letter}"
         lane = f"threadIdx.{self.columns.letter}"
-        store = f"{_WMMA}::store_matrix_sync(&{self.staged}[{warp}][0][0], {self._sum()}, {_EDGE + 4}, "
+        store = f"{_WMMA}::store_matrix_sync(&{self.staged}[{warp}][0][0], {self._sum()}, {EDGE + 4}, "
         inner = [
             f"{store}{_WMMA}::mem_row_major);",
             "__syncwarp();",
-            f"for (int {e} = {lane}; {e} < {_EDGE * _EDGE}; {e} += 32) {{",
+            f"for (int {e} = {lane}; {e} < {EDGE * EDGE}; {e} += 32) {{",
             indented(self._output()),
             "}",
             "__syncwarp();",
         ]
-        extents = f"[{self.rows.threads}][{_EDGE}][{_EDGE + 4}]"
-        return f"__shared__ __align__(32) {self.kind.type} {self.staged}{extents};\n{self._both(chr(10).join(inner))}"
+        return f"{self._staging()}\n{self._both(chr(10).join(inner))}"
+
+    def _staging(self) -> str:
+        """The declaration of where each warp puts the sums of one matrix, so that every lane finds its own."""
+        extents = f"[{self.rows.threads}][{EDGE}][{EDGE + 4}]"
+        return f"__shared__ __align__(32) {self.kind.type} {self.staged}{extents};"
 
     def _output(self) -> str:
         """What is done with one sum."""
         e, state = self.element, self.state
         value = self.view.written(state.value) if state.value is not None else self.kind.zero
-        staged = f"{self.staged}[threadIdx.{self.rows.letter}][{e} / {_EDGE}][{e} % {_EDGE}]"
-        names = frozenset[str]().union(*(self.view.names(n) for n in self.product.tail))
+        staged = f"{self.staged}[threadIdx.{self.rows.letter}][{e} / {EDGE}][{e} % {EDGE}]"
+        ends = [*self.outputs.early, *self.product.tail]
+        names = frozenset[str]().union(*(self.view.names(n) for n in ends))
         names |= self.view.names(state.value) if state.value is not None else frozenset()
         tests = [f"{s.axis.name} < {s.limit}" for s in (self.rows, self.columns)] + list(self.outputs.others)
         names |= frozenset(WORD.findall(" ".join(tests)))
@@ -200,11 +216,11 @@ class TensorWriter(TileWriter):
         axes = {s.axis.name for s in self.sides}
         kept = [d for d in self._declarations(names - own, axes) if not self._is_axis(d)]
         lines = [
-            f"{s.axis.type} {s.axis.name} = {s.first} + {start} + {s.counter} * {_EDGE} + {e} {sign} {_EDGE};"
+            f"{s.axis.type} {s.axis.name} = {s.first} + {start} + {s.counter} * {EDGE} + {e} {sign} {EDGE};"
             for s, start, sign in ((self.rows, self.row, "/"), (self.columns, self.column, "%"))
         ]
         tail = [self.style.code(self.view.written(n)) for n in self.product.tail]
-        inner = [self.kind.declared(state.name, value, staged), *tail]
+        inner = self._after_early([self.kind.declared(state.name, value, staged), *tail])
         return "\n".join([*lines, *kept, f"if ({' && '.join(tests)}) {{", indented("\n".join(inner)), "}"])
 
 
