@@ -75,12 +75,11 @@ def test_what_is_no_such_computation_is_refused(of: Rewrite, text: str) -> None:
 
 @pytest.mark.parametrize("of", IDIOMS, ids=lambda r: r.slug)
 def test_the_constants_of_a_sample_are_those_that_may_be_tuned(of: Rewrite) -> None:
-    """Each constant with a number has values to try, of which the sample's is one."""
+    """Each constant with a number has values to try, of which the sample's is one, or must stay as it is."""
     after = FENCE.findall(page(of))[1]
     brought = dict(re.findall(r"constexpr int (k\w+) = (\d+);", after))
-    assert brought
-    for name, value in brought.items():
-        assert int(value) in of.ranges[name]
+    assert any(of.ranges[name] for name in brought)
+    assert all(int(value) in of.ranges[name] for name, value in brought.items() if of.ranges[name])
 
 
 @pytest.mark.compiler

@@ -7,10 +7,15 @@ An idiom is a `Rewrite` that replaces a whole computation: its page, its sample 
 
 from __future__ import annotations
 
-from warplens_tools.idioms import matrix_product, tensor_product
+from warplens_tools.idioms import matrix_product, row_in_registers, row_in_warp, tensor_product
 from warplens_tools.rewrite.base import Rewrite
 
-IDIOMS: tuple[Rewrite, ...] = (tensor_product.REWRITE, matrix_product.REWRITE)
+IDIOMS: tuple[Rewrite, ...] = (
+    tensor_product.REWRITE,
+    matrix_product.REWRITE,
+    row_in_registers.REWRITE,
+    row_in_warp.REWRITE,
+)
 
 
 def idiom(slug: str) -> Rewrite | None:

@@ -191,7 +191,7 @@ REWRITE = Rewrite(
         "kTensorStages": (2, 3),
         "kTensorOutputsX": (1, 2, 4),
         "kTensorOutputsY": (8, 16),
-        "kTensorThreadsX": (32,),
-        "kTensorThreadsY": (8,),
+        "kTensorThreadsX": (),
+        "kTensorThreadsY": (),
     },
 )
