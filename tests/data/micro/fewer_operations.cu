@@ -82,7 +82,7 @@ __global__ void rotate(float *out, const float *in, int heads, int width)
 __global__ void rotate_by_head(float *out, const float *in, int heads, int width)
 {
     int position = blockIdx.x, head = blockIdx.y, i = threadIdx.x;
-    float angle = (position + head) * powf(10000.0f, -2.0f * (i + head * position) / width);
+    float angle = (position + head) * powf(10000.0f, -2.0f * (i + head * position) / width);  // expect: library-functions
     float c = cosf(angle), s = sinf(angle);
     int at = (position * heads + head) * width + i;
     out[at] = in[at] * c - in[at + width / 2] * s;

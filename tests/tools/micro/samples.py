@@ -829,6 +829,33 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
+    "generator-states": (
+        Sample(
+            "drawn through the pointer",
+            "__global__ void k(float *x, curandState *g, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+            "if (i < n) x[i] += curand_normal(&g[i]) * curand_uniform(&g[i]); }",
+            finds=True,
+        ),
+        Sample(
+            "a copy that is stored back, in a function of the file",
+            "__device__ float pick(curandState *s) { return curand_uniform(s) - 0.5f; }\n"
+            "__global__ void k(float *x, curandState *g, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+            "curandState own = g[i]; x[i] = pick(&own); g[i] = own; }",
+            finds=True,
+        ),
+        Sample(
+            "a copy that a loop draws from",
+            "__global__ void k(float *x, curandState *g, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+            "curandState own = g[i]; for (int j = 0; j < n; ++j) x[i] += curand_uniform(&own); g[i] = own; }",
+            finds=False,
+        ),
+        Sample(
+            "set up in the kernel",
+            "__global__ void k(float *x, curandState *g, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+            "curand_init(7, i, 0, &g[i]); x[i] = curand_uniform(&g[i]); }",
+            finds=False,
+        ),
+    ),
     "narrow-block": (
         Sample("eight threads wide", rows("k<<<n, dim3(8, 8)>>>(a, o, n);"), finds=True),
         Sample("a warp wide", rows("k<<<n, dim3(32, 8)>>>(a, o, n);"), finds=False),

@@ -70,7 +70,7 @@ class IndirectAccess(MicroTool):
         if self.sass:
             found = tuple(a for a in found if self.sass.global_on(a.span.line))
         if not found or (self.sass and not self._are_often(found)):
-            yield from self._hidden() if self.sass and not found else ()
+            yield from self._hidden() if self.sass else ()
             return
         worst = max(found, key=lambda a: (self._weight(a), len(a.loops), -a.span.line))
         text = " ".join(self.view.said(worst.span).split())

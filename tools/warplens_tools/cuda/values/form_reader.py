@@ -161,11 +161,27 @@ class FormReader:
             return None
         name = self.tree.code_of(node)
         self.loads[name] = node
-        indices = node.child_by_field_name("indices")
-        index = (
-            self.form(indices.named_children[0]) if indices is not None and indices.named_children else None
-        )
-        return forms.opaque(name, forms.LOADED, *([index] if index is not None else []))
+        return forms.opaque(name, forms.LOADED, *self._places(node))
+
+    def _places(self, node: Node) -> list[Form]:
+        """The indices that tell where an element lies: `k` and `i` of `list[i].next[k]`; none where one is not known,
+        nor of a local pointer, which may be each thread's own."""
+        found: list[Form] = []
+        at: Node | None = node
+        while at is not None and at.type in ("field_expression", "subscript_expression"):
+            if at.type == "subscript_expression":
+                indices = at.child_by_field_name("indices")
+                index = self.form(indices.named_children[0]) if indices and indices.named_children else None
+                if index is None:
+                    return []
+                found.append(index)
+            at = at.child_by_field_name("argument")
+        return [] if at is not None and self._is_local_pointer(at) else found
+
+    def _is_local_pointer(self, node: Node) -> bool:
+        binding = self.kernel.constants.binding(self.tree.code_of(node), node.start_byte)
+        inside = binding is not None and binding.start >= self.kernel.function.body.start_byte
+        return inside and binding is not None and binding.kind == "pointer"
 
     @cached_property
     def _type_parameters(self) -> frozenset[str]:
