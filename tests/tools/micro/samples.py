@@ -705,6 +705,11 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=True,
         ),
         Sample(
+            "an axis left out of a pair's update, behind a test of data",
+            kernel("int j = blockIdx.y * blockDim.y + threadIdx.y; if (a[j] > a[i]) atomicAdd(&o[i], a[j] - a[i]);"),
+            finds=True,
+        ),
+        Sample(
             "an axis of blocks",
             kernel("int j = blockIdx.y; atomicAdd(&o[i], a[j * n + i]);"),
             finds=False,

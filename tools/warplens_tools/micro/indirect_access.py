@@ -25,9 +25,9 @@ for (int k = first[row]; k < first[row + 1]; ++k)
 **Evidence.** The index as it is written and what flows into it; where SASS is at hand, global loads and stores of the
 line, as often as they run.
 
-**Threshold.** A fifth of the kernel's global accesses, as often as each runs; two fifths where only SASS shows them. It
-is information: how near the places are only a run shows. Walks along a row from a chosen start are told as
-per-thread-chunks, atomics by the checks on atomics.
+**Threshold.** A fifth of the kernel's global accesses, as often as each runs, without copies to shared memory and walks
+that begin at such a place; two fifths where only SASS shows them. It is information: how near the places are only a run
+shows. Walks along a row from a chosen start are told as per-thread-chunks, atomics by the checks on atomics.
 
 **References.** CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"; NVIDIA GPU Gems 3, chapter 31
 (sorted particles); Cuthill and McKee, "Reducing the bandwidth of sparse symmetric matrices" (1969).
@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
-from warplens_tools.cuda.facts.indirect import indirect_accesses
+from warplens_tools.cuda.facts.indirect import chosen_walks, indirect_accesses
 from warplens_tools.cuda.facts.searches import searches
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
@@ -151,7 +151,12 @@ class IndirectAccess(MicroTool):
         return self.sass.weigh(self.sass.global_on(access.span.line)) if self.sass else 0.0
 
     def _are_often(self, found: Sequence[ArrayAccess]) -> bool:
-        weight = self.sass.weights
+        """Whether they are a part that counts. Walks that begin at a chosen place are as short as what it holds, and
+        what is copied to shared memory is read but once: neither is what they are held against."""
+        walks = chosen_walks(self.view.tree, self.view.kernel, self.view.global_accesses)
+        kept = {a.span.line for a in self.view.accesses if a.space == "shared" and a.writes}
+        aside = {i for a in walks for i in self.sass.global_on(a.span.line)}
+        aside |= {i for line in kept for i in self.sass.global_on(line)}
         own = {i for a in found for i in self.sass.global_on(a.span.line)}
-        every = self.sass.where(lambda x: x.opcode in ("LDG", "STG", "LD", "ST"))
-        return sum(weight[i] for i in own) >= OFTEN * sum(weight[i] for i in every)
+        every = set(self.sass.where(lambda x: x.opcode in ("LDG", "STG", "LD", "ST"))) - (aside - own)
+        return self.sass.weigh(own) >= OFTEN * self.sass.weigh(every)

@@ -104,18 +104,12 @@ class OwnedSums(MicroTool):
 
     def _who(self, atomic: Atomic) -> str:
         """Which threads meet at an element, in words; "" where that is not known."""
-        if (
-            atomic.plain not in _SUMS
-            or atomic.space != "global"
-            or atomic.index is None
-            or atomic.leader
-            or atomic.guarded
-        ):
+        if atomic.plain not in _SUMS or atomic.space != "global" or atomic.index is None or atomic.leader:
             return ""
-        parts = [s for symbols, _ in atomic.index.terms for s in symbols if s.mentions(_LANE)]
         left_out = self._left_out(atomic.index)
-        if left_out:
+        if left_out or atomic.guarded:
             return left_out
+        parts = [s for symbols, _ in atomic.index.terms for s in symbols if s.mentions(_LANE)]
         if not parts or any(s.operation not in ("/", "%") for s in parts):
             return ""
         last = min(parts, key=lambda s: _depth(s.operands[0]))

@@ -25,11 +25,33 @@ def indirect_accesses(
 ) -> tuple[ArrayAccess, ...]:
     """Those of `accesses`, which are the kernel's, that are so, in their order: no walks along a row, no atomics, and
     none whose lanes stand side by side from the chosen place on."""
+    chosen = _chosen(tree, kernel, accesses)
+    return tuple(
+        a for a, names in chosen if not _walks(a) and not _added(a.indices[0]) & (names.lanes - names.data)
+    )
+
+
+def chosen_walks(
+    tree: SourceTree, kernel: Kernel, accesses: Sequence[ArrayAccess]
+) -> tuple[ArrayAccess, ...]:
+    """Those of `accesses` that walk along a row or a bucket from a place that data choose."""
+    return tuple(a for a, _ in _chosen(tree, kernel, accesses) if _walks(a))
+
+
+def _chosen(
+    tree: SourceTree, kernel: Kernel, accesses: Sequence[ArrayAccess]
+) -> list[tuple[ArrayAccess, BodyNames]]:
     expanded = kernel_tree(tree, kernel)
     if expanded is None:
-        return ()
+        return []
     names = names_in(expanded, kernel)
-    return tuple(a for a in accesses if a.space == "global" and not a.atomic and _is_chosen(a, names))
+    return [(a, names) for a in accesses if a.space == "global" and not a.atomic and _is_chosen(a, names)]
+
+
+def _walks(access: ArrayAccess) -> bool:
+    """Whether a loop goes on from the place, further than to a few neighbours."""
+    own = _added(access.indices[0])
+    return any(loop.variable in own and not (loop.trips and loop.trips <= _FEW) for loop in access.loops)
 
 
 def _is_chosen(access: ArrayAccess, names: BodyNames) -> bool:
@@ -42,11 +64,7 @@ def _is_chosen(access: ArrayAccess, names: BodyNames) -> bool:
     own = _added(code)
     inside = set(_WORD.findall(_MEMBER.sub("", code)))
     loaded = bool(inside & names.lanes) and ("[" in code or bool(own & names.pointers))
-    if not (own & names.data or loaded):
-        return False
-    if any(loop.variable in own and not (loop.trips and loop.trips <= _FEW) for loop in access.loops):
-        return False  # a walk from the chosen place on
-    return not own & (names.lanes - names.data)
+    return loaded or bool(own & names.data)
 
 
 def _added(code: str) -> set[str]:
