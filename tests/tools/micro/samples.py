@@ -958,6 +958,26 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     ),
     "search-per-thread": (
         Sample(
+            "a draw by weights",
+            kernel("float r = a[i], s = a[0]; int j = 0; while (s < r && j < n) { ++j; s += a[j]; } o[i] = j;"),
+            finds=True,
+        ),
+        Sample(
+            "a draw by weights, left by a break",
+            kernel("float r = a[i], s = 0; int j; for (j = 0; j < n; ++j) { s += a[j]; if (s > r) break; } o[i] = j;"),
+            finds=True,
+        ),
+        Sample(
+            "a sum of the thread's own until it is enough",
+            kernel("float s = 0; int j = 0; while (s < 1 && j < n) { s += a[i * n + j]; ++j; } o[i] = s;"),
+            finds=False,
+        ),
+        Sample(
+            "a sum of all, asked for afterwards",
+            kernel("float s = 0; for (int j = 0; j < n; ++j) s += a[j]; if (s > a[i]) o[i] = s;"),
+            finds=False,
+        ),
+        Sample(
             "a pair's number counted up to",
             kernel("int row = 1; while (row * (row - 1) / 2 <= i) row++; o[i] = a[row - 1];"),
             finds=True,
@@ -1277,6 +1297,16 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample("after a return", kernel("if (i >= n) return; __syncthreads(); o[i] = a[i];"), finds=False),
     ),
     "lone-thread-loop": (
+        Sample(
+            "one for all of a block of any size",
+            kernel("if (threadIdx.x == 0) for (int j = 0; j < n; ++j) o[blockIdx.x] += a[blockIdx.x * n + j];"),
+            finds=True,
+        ),
+        Sample(
+            "a few by one of a block of any size",
+            kernel("if (threadIdx.x == 0) for (int j = 0; j < 4; ++j) o[blockIdx.x] += a[blockIdx.x * n + j];"),
+            finds=False,
+        ),
         Sample(
             "one for all",
             leaders("if (threadIdx.x == 0) for (int j = 0; j < n; ++j) o[i] += a[j];"),

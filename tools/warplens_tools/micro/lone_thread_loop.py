@@ -23,7 +23,7 @@ sum = reduce_block(sum);                   // shuffles, then one barrier
 **Evidence.** The conditions around the loop, worked out for every thread of a block; the loop's accesses of memory.
 
 **Threshold.** At most an eighth of a block of two warps or more; loops of fewer than 32 iterations are left alone.
-Where no launch tells the block, loops over the block's extents alone, as information.
+Where no launch tells the block, loops over the block's extents or up to what the launch passes, as information.
 Information where nothing says how long the loop is: a warning needs a count, or a loop from a constant to a
 parameter, for what starts or ends at a value worked out in the kernel is most often the few elements that a wide
 loop leaves over. Information too where it reads shared memory alone, and where one thread adds up a part of each of
@@ -112,23 +112,24 @@ class LoneThreadLoop(MicroTool):
             return
 
     def _over_block(self) -> Iterator[Finding]:
-        """A loop with an iteration for each thread of a block whose size no launch tells."""
+        """A loop as long as a block, or as what the launch passes, where no launch tells the block's size."""
         for loop, condition in guarded_loops(self.view.tree, self.view.kernel, self.view.dim3):
             inside = [
                 a
                 for a in self.view.accesses
-                if a.reads and a.space in _SEEN and any(_is_of_block(x) for x in a.loops if x.span == loop)
+                if a.reads and a.space in _SEEN and any(_is_of_launch(x) for x in a.loops if x.span == loop)
             ]
-            if not inside:
+            if not inside or _VOTES.search(self.view.said(loop)):
                 continue
-            said = self.view.said(condition).strip()
+            said = " ".join(self.view.said(condition).split())
+            of_block = any(_is_of_block(x) for a in inside for x in a.loops if x.span == loop)
+            every = ", an iteration for each of the block's" if of_block else ""
             yield self.finding(
                 self.view.line_span(loop.line),
                 severity="information",
                 confidence="low",
                 message=(
-                    f"Only threads with {said} run this loop over {inside[0].name}, an iteration for each of the "
-                    "block's: the others are idle."
+                    f"Only threads with {said} run this loop over {inside[0].name}{every}: the others are idle."
                 ),
                 guidance=_GUIDANCE,
                 evidence=(self.view.observe("condition around the loop", said, tier="source"),),
@@ -154,6 +155,11 @@ def _trips_from(access: ArrayAccess, outer: Span) -> int:
 def _is_of_block(loop: Loop) -> bool:
     """Whether it runs to the size of the block, or along one of its axes."""
     return loop.bound is not None and {s.kind for s in loop.bound.symbols} == {"block size"}
+
+
+def _is_of_launch(loop: Loop) -> bool:
+    """Whether it is as long as the block, or goes from a constant up to what the launch passes."""
+    return _is_of_block(loop) or (loop.trips is None and _is_whole(loop))
 
 
 def _is_whole(loop: Loop) -> bool:

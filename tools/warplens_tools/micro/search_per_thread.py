@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """search-per-thread
 
-**What.** Each thread searches by itself: a sorted array by halving, or a number by counting up to it.
+**What.** Each thread searches by itself: a sorted array by halving, a number by counting up to it, or a drawn element
+by adding up weights until they pass what was drawn.
 
 **Why it costs.** Every step waits for the load of the one before, some twenty of them one after the other for a million
 elements, and from the second on the lanes of a warp are at different places, a sector each.
@@ -24,7 +25,8 @@ while (low < high) {
 
 **Evidence.** A loop that loads at the middle of a range and moves one of its ends there, in the kernel or in a device
 function of its file that it calls, or a call of `lower_bound` and the like. A `while` that does nothing but count from
-a constant until a formula of the number, or an element that it names, passes a limit.
+a constant until a formula of the number, or an element that it names, passes a limit; a loop that adds up elements,
+which do not hang on the thread, until the sum passes one.
 
 **Threshold.** None. It is information: how long the array is, and how much of it the caches hold, is not known.
 
@@ -36,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.cuda.facts.counted_searches import counted_searches
+from warplens_tools.cuda.facts.counted_searches import counted_searches, running_sums
 from warplens_tools.cuda.facts.searches import searches
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
@@ -79,6 +81,7 @@ class SearchPerThread(MicroTool):
         """A search that counts up: as many steps as the answer is large."""
         found = counted_searches(self.view.tree, self.view.kernel)
         if not found:
+            yield from self._summed()
             return
         first = found[0]
         loads = "each step waits for a load, and " if "[" in first.test else ""
@@ -95,4 +98,26 @@ class SearchPerThread(MicroTool):
                 "root, then a step or two to correct it); or keep the answers in a table, or go on from a neighbour's."
             ),
             evidence=(self.view.observe("searches that count", float(len(found)), tier="source"),),
+        )
+
+    def _summed(self) -> Iterator[Finding]:
+        """A draw by weights: the elements are added up until the sum passes what the thread looks for."""
+        found = running_sums(self.view.tree, self.view.kernel)
+        if not found:
+            return
+        first = found[0]
+        yield self.finding(
+            self.view.line_span(first.span.line),
+            severity="information",
+            confidence="low",
+            message=(
+                f"Linear search by each thread: all add up the same elements into {first.name} until {first.test} "
+                "decides: a load and an addition that wait for the one before in each step, and work of threads times "
+                "elements in all."
+            ),
+            guidance=(
+                "Work out the running sums once (a scan) and let each thread halve its range in them; or, where the "
+                "limits are in order, go through both lists side by side."
+            ),
+            evidence=(self.view.observe("searches by a running sum", float(len(found)), tier="source"),),
         )

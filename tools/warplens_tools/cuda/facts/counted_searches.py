@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searches that count up: loops that do nothing but move a number on until a formula of it, or an element that it
-names, passes a limit."""
+"""Searches that count up: loops that do nothing but move a number on until a formula of it, an element that it names,
+or the sum of the elements so far passes a limit."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from collections.abc import Iterator
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.facts.lane_names import lane_names, mentions_lanes
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.callees import called_names, functions_named
-from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
 from warplens_tools.text import Span
 
@@ -20,6 +21,14 @@ _STEP = re.compile(r"\{?(?:(?:\+\+|--)([A-Za-z_]\w*)|([A-Za-z_]\w*)(?:\+\+|--|[-
 _ORDERED = re.compile(r"(?<![<>=-])[<>]=?(?![<>=])")
 #: More than the number itself, or it and one other: a product, an element, what a function makes of it.
 _MADE = re.compile(r"[*(\[]")
+
+
+#: `sum += weights[j];`, the name and what is added.
+_SUM = re.compile(
+    r"(?<![\w.\]])([A-Za-z_]\w*)\s*\+=\s*((?:\([^()]*\)\s*)?[A-Za-z_][\w.>-]*\s*\[[^\[\]]*\][\w.]*)\s*;"
+)
+#: A way out of the loop around: the test before it.
+_LEAVES = re.compile(r"\bif\s*\(([^{};]*)\)\s*(?:\{[^{}]*?)?\b(?:break|return)\b")
 
 
 class CountedSearch(msgspec.Struct, frozen=True):
@@ -43,6 +52,30 @@ def counted_searches(tree: SourceTree, kernel: Kernel) -> tuple[CountedSearch, .
             if function.is_device and "while" in tree.code_of(function.body):
                 found += _in_body(tree, function.body)
     return tuple(found)
+
+
+def running_sums(tree: SourceTree, kernel: Kernel) -> tuple[CountedSearch, ...]:
+    """Loops of the kernel's own text that add up elements, the same ones in each thread, until the sum passes a limit:
+    a draw by weights."""
+    expanded = kernel_tree(tree, kernel)
+    code = expanded.tree.code_of(expanded.function.body) if expanded is not None else ""
+    if expanded is None or "+=" not in code:
+        return ()
+    varying = lane_names(code)
+    found = (_summed(expanded.tree, n, varying) for n in walk(expanded.function.body) if n.type in LOOPS)
+    return tuple(s for s in found if s is not None)
+
+
+def _summed(tree: SourceTree, loop: Node, varying: frozenset[str]) -> CountedSearch | None:
+    test, body = loop.child_by_field_name("condition"), loop.child_by_field_name("body")
+    code = tree.code_of(body) if body is not None else ""
+    ways_out = [*_LEAVES.findall(code), *([tree.code_of(test)] if test is not None else [])]
+    for name, added in _SUM.findall(code):
+        compared = re.compile(rf"\b{name}\b\s*[<>]=?(?![<>])|(?<![<>=-])[<>]=?\s*\b{name}\b")
+        way_out = next((w for w in ways_out if compared.search(w) and f"{name}[" not in w), None)
+        if way_out is not None and not mentions_lanes(added, varying):
+            return CountedSearch(tree.span(loop), name, " ".join(way_out.split()))
+    return None
 
 
 def _in_body(tree: SourceTree, body: Node) -> Iterator[CountedSearch]:
