@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 import msgspec
 
 from warplens_tools.arch.gpu import SECTOR_BYTES
-from warplens_tools.sass.addresses import AddressPattern
+from warplens_tools.sass.addresses import AddressPattern, constant_of
 from warplens_tools.sass.listing import Sass
 from warplens_tools.sass.pipes import access_bytes, is_load
 from warplens_tools.sass.registers import registers_of
@@ -23,6 +23,8 @@ WIDEST = 16
 _PLAIN = ("LDG", "STG")
 #: Vectors from which a run is a stretch of its lane's own, though its end fills none: stencils are shorter.
 _LONG = 3
+#: A row's number times its length, which the launch passes.
+_BY_LENGTH = re.compile(r"blockIdx\.[xyz]\*c\[|\*c\[[^\]]*\]\[[^\]]*\]")
 _PLACE = re.compile(r"\[(R\d+)(?:\.\w+)*(?:\+(-?0x[0-9a-f]+))?\]")
 
 
@@ -110,6 +112,10 @@ def _fits(pattern: AddressPattern, offset: int, vector: int) -> bool:
     lanes overlap, as of a stencil."""
     if pattern.stride is not None:
         aligned = not pattern.alignment or pattern.alignment >= vector
-        return aligned and pattern.stride % vector == 0
+        # Rows of a run-time length begin anywhere; where each lane takes a vector of one, they are meant to be whole.
+        dense = pattern.stride == vector and bool(_BY_LENGTH.search(pattern.form))
+        return (aligned and pattern.stride % vector == 0) or (
+            dense and constant_of(pattern.form) % vector == 0
+        )
     dense = pattern.sectors is not None and pattern.sectors[0] * SECTOR_BYTES <= WARP * pattern.width
     return not dense and offset % vector == 0
