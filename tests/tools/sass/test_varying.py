@@ -45,6 +45,8 @@ def test_a_table_of_the_module_is_no_place_that_data_choose() -> None:
         "LDG.E R6, desc[UR4][R4.64]\nLDG.E R9, desc[UR4][R6.64]\nEXIT"
     )
     assert chosen_apart(code(lookup), lane_dependent(code(lookup))) == {5}
+    linked = lookup.replace("LDC.64 R4, c[0x4][RZ]", "MOV R4, 32@lo(__cudart_sin_cos_coeffs)")
+    assert chosen_apart(code(linked), lane_dependent(code(linked))) == {5}
 
 
 def test_a_place_that_the_last_iteration_loaded_is_chosen_where_there_is_a_loop() -> None:

@@ -18,8 +18,9 @@ from warplens_tools.sass.registers import registers_of
 _REGISTER = re.compile(r"U?R\d+")
 _LOADS = ("LDG", "LDS", "LDL", "ATOM", "SHFL")
 _LANE_SOURCES = ("SR_TID", "SR_LANEID", "SR_LANEMASK")
-#: The bank that holds the addresses of the module's variables.
-_MODULE = "c[0x4]"
+#: The bank that holds the addresses of the module's variables; the names of the library's tables, where the linker puts
+#: their addresses in: `32@lo(__cudart_sin_cos_coeffs)`.
+_TABLES = ("c[0x4]", "(__cudart_")
 #: Takes an instruction's index, itself, and the registers that are marked before it; marks or clears what it writes.
 _Step = Callable[[int, Instruction, set[str]], None]
 
@@ -88,7 +89,7 @@ def chosen_apart(instructions: Sequence[Instruction], differing: frozenset[int])
 
 
 def _in_tables(instructions: Sequence[Instruction]) -> frozenset[int]:
-    """Indices of the accesses whose address is made of that of a variable of the module, which bank 4 holds."""
+    """Indices of the accesses whose address is made of that of a variable of the module or of the library."""
     found: set[int] = set()
 
     def step(index: int, instruction: Instruction, bases: set[str]) -> None:
@@ -96,7 +97,9 @@ def _in_tables(instructions: Sequence[Instruction]) -> frozenset[int]:
         space = space_of(instruction)
         if space is not None and _address(instruction) & bases:
             found.add(index)
-        if any(_MODULE in o for o in instruction.operands) or (space is None and read & bases):
+        if any(table in o for o in instruction.operands for table in _TABLES) or (
+            space is None and read & bases
+        ):
             bases |= written
         elif not instruction.predicate:
             bases -= written
