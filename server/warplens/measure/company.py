@@ -46,10 +46,10 @@ def may_be_company(error: Exception, settled: Sequence[Future[T]]) -> bool:
 
 def side_by_side(
     steps: Sequence[Step], at_once: int, task: Task, doubtful: Callable[[Exception], bool]
-) -> None:
+) -> list[Step]:
     """Run steps, so many at once. The first one that raises ends the others, and its error is raised.
 
-    A `doubtful` error may be the company's doing: its step is run again, alone, when the others are done.
+    Returns those whose error was `doubtful`, which may be the company's doing: they are to be run again, alone.
     """
     again: list[Step] = []
     with task.branch() as branch, ThreadPoolExecutor(max(1, at_once)) as pool:
@@ -59,7 +59,7 @@ def side_by_side(
             try:
                 step(branch)
             except Exception as error:
-                if at_once < 2 or not doubtful(error):
+                if not doubtful(error):
                     raise
                 again.append(step)
 
@@ -69,9 +69,7 @@ def side_by_side(
         except BaseException:
             branch.token.cancel()
             raise
-    for step in again:
-        task.check()
-        step(task)
+    return again
 
 
 def waited(future: Future[T], task: Task) -> T:

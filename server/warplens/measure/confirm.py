@@ -8,7 +8,6 @@ no fence, or the program does not do the same behind it, the candidate stays unp
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -25,10 +24,18 @@ from warplens.measure.conditions import conditions_together
 from warplens.measure.costs import Costs
 from warplens.measure.coverage import Coverage
 from warplens.measure.energy import EnergyGain, EnergyMeter
-from warplens.measure.fresh import Visited, heard_together, not_compared, not_faster, of_each
+from warplens.measure.fresh import (
+    Visited,
+    heard_together,
+    in_fresh_processes,
+    not_compared,
+    not_faster,
+    of_each,
+    visit_alone,
+)
 from warplens.measure.kernel.accompany import Replacement
 from warplens.measure.kernel.shapes import at_shape, keeps_geometry, others_of
-from warplens.measure.kernel.stand_in import StoodIn, stand_in
+from warplens.measure.kernel.stand_in import InPlace, StoodIn, stand_in
 from warplens.measure.kernel.visit_spec import VisitSpec
 from warplens.measure.kernel.visits import VisitResult, Visits
 from warplens.measure.program.rebuilt import Rebuilt
@@ -38,11 +45,11 @@ from warplens.measure.session import PreparedWorkload
 from warplens.measure.turn import Turn
 from warplens.measure.verdict import Verdict
 from warplens.measure.whole_gain import ProgramGain, timed, unsettled
+from warplens_tools.collect.sanitizer import TOOLS
 from warplens_tools.errors import CompileError, InputError, MissingToolError, TimeLimitError, ToolFailedError
 from warplens_tools.evidence import Unknown
 from warplens_tools.process.task import Task
 from warplens_tools.run.build import start_command
-from warplens_tools.run.gpu_lock import HANDOVER
 
 _FREE = (
     "a build command of its own, or one that the fence kept from building the original, may read every file"
@@ -114,23 +121,21 @@ class _Confirming:
             self._at_shapes()
             self._task.say("measuring in fresh processes", None)
             with self._alone("fresh processes"):
-                fresh = self._fresh()
+                self._turn.leave()
+                fresh = in_fresh_processes(self._opened, self._built, self._task)
             if odd := not_faster([visited.verdict for visited in fresh]):
                 return Confirmation(odd)
-            # alone, too: how many sets are compared is a matter of time; rebuilding takes longer as a rule
-            self._task.say("comparing on all inputs", None)
-            compared = self._on_all_inputs([visited.heard for visited in fresh])
+            heards = [visited.heard for visited in fresh]
+            self._task.say("comparing on all inputs, launches, whole runs and faults, side by side", None)
+            compared, in_place = self._untimed(heards, replacements, rebuilding, embedding)
             verdict = self._of_all(fresh, compared)
             if verdict.state != "faster":
                 return Confirmation(verdict)
-            heards = [visited.heard for visited in fresh]
             rounding = 0.0 if all(h.result.bitwise for h in (compared, *heards)) else ROUNDING
             rounding = LOWERED if any(h.result.lowered for h in (compared, *heards)) else rounding
-            self._task.say("comparing launches, whole runs and faults, side by side", None)
-            self._pass_on()
-            self._untimed(heards[0], replacements, rounding, rebuilding, embedding)
+            self._show(in_place.shown(self._opened.baseline.program, rounding))
             self._unknown += self._coverage.of(self._opened, self._built, self._costs)
-            self._pass_on()
+            self._turn.take()
             gain = self._whole(rebuilding.result(), rounding)
         except NoWinnerError as odd:
             return Confirmation(self._opened.untimed(self._built, odd.state, odd.reason))
@@ -143,12 +148,6 @@ class _Confirming:
         """A step that takes turns with others, whose time there is none of its own."""
         return self._costs.of(name, lambda: self._turn.waited)
 
-    def _pass_on(self) -> None:
-        """Somebody who waits for the card gets it first."""
-        self._turn.leave()
-        time.sleep(HANDOVER)
-        self._turn.take()
-
     def _at_shapes(self) -> None:
         """Timed at the other launch shapes, where every one counts."""
         if not keeps_geometry(self._built):
@@ -159,15 +158,16 @@ class _Confirming:
 
     def _untimed(
         self,
-        fresh: VisitResult,
+        fresh: Sequence[VisitResult],
         replacements: Sequence[Replacement],
-        rounding: float,
         rebuilding: Future[Rebuilt],
         embedding: Future[Path | Unknown],
-    ) -> None:
-        """All that needs no clock, as much of it at once as the card's memory has room for."""
+    ) -> tuple[VisitResult, InPlace]:
+        """All that needs no clock, as much of it at once as the card's memory has room for, and beside other
+        confirmations: how the candidate compares on all inputs, and what it did in its kernels' places."""
         place = self._opened.place
         shape = place.target.shape
+        compared, in_place = list[VisitResult](), list[InPlace]()
 
         def step(name: str, does: Step) -> Step:
             def run(task: Task) -> None:
@@ -180,46 +180,33 @@ class _Confirming:
             there = msgspec.structs.replace(place, launch=launch, timed=False, twin=self._coverage.asked)
             return lambda task: self._beside_at(there, task)
 
-        at_once = beside(self._opened.session.gpu, fresh.opened.bytes)
-        side_by_side(
-            [
-                step("compute-sanitizer", lambda task: self._sanitized(waited(embedding, task), task)),
-                step("in place", lambda task: self._stood_in(replacements, rounding, task)),
-                step("rebuilt program", lambda task: self._settle(waited(rebuilding, task), task)),
-                *(
-                    step(f"launch {launch}", at_launch(launch))
-                    for launch in sorted({0, shape.visitable - 1} - {place.launch})
-                ),
-            ],
-            at_once,
-            self._task,
-            lambda error: may_be_company(error, (rebuilding,)),
-        )
-        if self._unsettled and at_once > 1:
+        def sanitized(tool: str) -> Step:
+            return lambda task: self._sanitized(waited(embedding, task), tool, task)
+
+        # what takes longest comes first
+        steps = [
+            step("all inputs", lambda task: compared.append(self._on_all_inputs(fresh, task))),
+            step("in place", lambda task: in_place.append(self._stood_in(replacements, task))),
+            step("rebuilt program", lambda task: self._settle(waited(rebuilding, task), task)),
+            *(step("compute-sanitizer", sanitized(tool)) for tool in TOOLS),
+            *(
+                step(f"launch {launch}", at_launch(launch))
+                for launch in sorted({0, shape.visitable - 1} - {place.launch})
+            ),
+        ]
+        with self._turn.shared():
+            at_once = beside(self._opened.session.gpu, fresh[0].opened.bytes)
+            again = side_by_side(
+                steps, at_once, self._task, lambda error: may_be_company(error, (rebuilding,))
+            )
+        if self._unsettled:
             # for want of memory, perhaps
-            step("rebuilt program", lambda task: self._settle(rebuilding.result(), task))(self._task)
-
-    def _fresh(self) -> list[Visited]:
-        """One visit per process, on some inputs drawn anew; stops at the first that does not find it right."""
-        session = self._opened.session
-        fresh: list[Visited] = []
-        for _ in range(session.settings.confirmations):
-            fresh.append(self._visit_alone(Visits(self._opened.place, session.settings, session.folder)))
-            if fresh[-1].heard.result.state != "right":
-                break
-        return fresh
-
-    def _visit_alone(self, visits: Visits) -> Visited:
-        """With a turn of its own: its program starts while others have the card. What it says is said with what was
-        read of the card in that turn, which ends before the next process."""
-        heards: list[Visited] = []
-
-        def take(heard: VisitResult) -> None:
-            conditions = self._turn.take().now()
-            heards.append(Visited(heard, self._opened.verdict(self._built, heard, conditions), conditions))
-
-        visits.judge([self._built.job], take, self._task, self._turn)
-        return heards[-1]
+            again.append(step("rebuilt program", lambda task: self._settle(rebuilding.result(), task)))
+        for alone in again:
+            self._turn.take()
+            self._task.check()
+            alone(self._task)
+        return compared[-1], in_place[-1]
 
     def _of_all(self, fresh: Sequence[Visited], compared: VisitResult) -> Verdict:
         """What all fresh processes and the comparison on all inputs come to, under what each of them was timed."""
@@ -229,18 +216,20 @@ class _Confirming:
             self._opened.verdict(self._built, heard, conditions), [visited.verdict for visited in fresh]
         )
 
-    def _alone_at(self, there: VisitSpec, *, thorough: bool = False) -> VisitResult:
+    def _alone_at(self, there: VisitSpec) -> VisitResult:
         session = self._opened.session
-        visited = self._visit_alone(Visits(there, session.settings, session.folder, thorough=thorough))
+        visits = Visits(there, session.settings, session.folder)
+        visited = visit_alone(self._opened, self._built, visits, self._turn, self._task)
         return self._held(there, visited.heard, visited.verdict)
 
-    def _beside_at(self, there: VisitSpec, task: Task) -> None:
-        """In this confirmation's own turn, beside its other steps."""
+    def _beside_at(self, there: VisitSpec, task: Task, *, thorough: bool = False) -> VisitResult:
+        """Beside this confirmation's other steps."""
         heards: list[VisitResult] = []
         session = self._opened.session
-        Visits(there, session.settings, session.folder).judge([self._built.job], heards.append, task)
+        visits = Visits(there, session.settings, session.folder, thorough=thorough)
+        visits.judge([self._built.job], heards.append, task)
         self._coverage.add(heards[-1])
-        self._held(there, heards[-1], None)
+        return self._held(there, heards[-1], None)
 
     @staticmethod
     def _held(there: VisitSpec, heard: VisitResult, found: Verdict | None) -> VisitResult:
@@ -254,11 +243,9 @@ class _Confirming:
             raise NoWinnerError(found.state, f"{where}: {found.reason}")
         return heard
 
-    def _on_all_inputs(self, fresh: Sequence[VisitResult]) -> VisitResult:
+    def _on_all_inputs(self, fresh: Sequence[VisitResult], task: Task) -> VisitResult:
         place = msgspec.structs.replace(self._opened.place, timed=False, twin=self._coverage.asked)
-        with self._alone("all inputs"):
-            heard = self._alone_at(place, thorough=True)
-        self._coverage.add(heard)
+        heard = self._beside_at(place, task, thorough=True)
         self._unknown += [*not_compared(heard, fresh), *place.unseen()]
         return heard
 
@@ -300,20 +287,18 @@ class _Confirming:
             raise NoWinnerError("unproven", strange)
         return rebuilt
 
-    def _stood_in(self, replacements: Sequence[Replacement], rounding: float, task: Task) -> None:
-        opened = self._opened
-        self._stood = stand_in(
-            opened.place,
-            replacements,
-            opened.baseline.program,
-            opened.session.settings,
-            opened.session.folder,
-            rounding=rounding,
-            task=task,
-        )
-        if self._stood.odd is not None:
-            raise NoWinnerError(*self._stood.odd)
-        self._unknown += self._stood.unknown
+    def _stood_in(self, replacements: Sequence[Replacement], task: Task) -> InPlace:
+        session = self._opened.session
+        ran = stand_in(self._opened.place, replacements, session.settings, session.folder, task)
+        if ran.stood.odd is not None:
+            raise NoWinnerError(*ran.stood.odd)
+        return ran
+
+    def _show(self, stood: StoodIn) -> None:
+        if stood.odd is not None:
+            raise NoWinnerError(*stood.odd)
+        self._stood = stood
+        self._unknown += stood.unknown
 
     def _settle(self, rebuilt: Rebuilt, task: Task) -> None:
         """Whether the rebuilt program does behind the fence what the original does."""
@@ -352,8 +337,8 @@ class _Confirming:
             self._unknown.append(Unknown("the energy of a run", str(error), error.remedy))
             return None
 
-    def _sanitized(self, program: Path | Unknown, task: Task) -> None:
-        """compute-sanitizer on the user's own program with the candidate's device code in it."""
+    def _sanitized(self, program: Path | Unknown, tool: str, task: Task) -> None:
+        """One tool of compute-sanitizer on the user's own program with the candidate's device code in it."""
         opened, session = self._opened, self._opened.session
         if isinstance(program, Unknown):
             self._unknown.append(program)
@@ -364,6 +349,7 @@ class _Confirming:
             kernel=opened.target.compiled.qualified_name.rsplit("::", 1)[-1],
             toolchain=session.toolchain,
             time_limit=sanitizer_seconds(opened.baseline.program.seconds, session.settings),
+            tools=(tool,),
             task=task,
         )
         if fault:

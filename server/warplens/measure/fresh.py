@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a winner's fresh processes, and its comparison on all inputs, come to together."""
+"""A winner's fresh processes, and what they and its comparison on all inputs come to together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
+from warplens.measure.build.candidates import Built
 from warplens.measure.kernel.gate import pooled
-from warplens.measure.kernel.visits import VisitResult
+from warplens.measure.kernel.visits import VisitResult, Visits
+from warplens.measure.session import PreparedWorkload
+from warplens.measure.turn import Turn
 from warplens.measure.verdict import Conditions, Verdict
 from warplens_tools.evidence import Unknown
+from warplens_tools.process.task import Task
 
 #: Names of input sets that a proof gives.
 _MOST_NAMED = 6
+#: Fresh processes at a time: one has the card, the next one starts, which takes memory and time of the host alone.
+_STARTING = 2
 
 
 class Visited(msgspec.Struct, frozen=True):
@@ -22,6 +29,45 @@ class Visited(msgspec.Struct, frozen=True):
     heard: VisitResult
     verdict: Verdict
     conditions: Conditions
+
+
+def in_fresh_processes(opened: PreparedWorkload, built: Built, task: Task) -> list[Visited]:
+    """One visit per process, on some inputs drawn anew, up to the first that does not find it right. A process starts
+    while the one before has the card."""
+    fresh: list[Visited] = []
+    with task.branch() as branch, ThreadPoolExecutor(_STARTING) as pool:
+        count = opened.session.settings.confirmations
+        visiting = [pool.submit(_fresh_one, opened, built, number, branch) for number in range(count)]
+        try:
+            for visited in visiting:
+                fresh.append(visited.result())
+                if fresh[-1].heard.result.state != "right":
+                    break
+        finally:
+            branch.token.cancel()
+            pool.shutdown(cancel_futures=True)
+    return fresh
+
+
+def _fresh_one(opened: PreparedWorkload, built: Built, number: int, task: Task) -> Visited:
+    session = opened.session
+    # what it is compared on is a matter of the visit on all inputs; here the card is nobody else's
+    visits = Visits(opened.place, session.settings, session.folder, briefly=number > 0)
+    with Turn(session, f"confirming {opened.baseline.kernel}", task) as turn:
+        return visit_alone(opened, built, visits, turn, task)
+
+
+def visit_alone(opened: PreparedWorkload, built: Built, visits: Visits, turn: Turn, task: Task) -> Visited:
+    """One visit, whose program starts while others have the card. What it says is said with what was read of the card
+    in its turn."""
+    heards: list[Visited] = []
+
+    def take(heard: VisitResult) -> None:
+        conditions = turn.take().now()
+        heards.append(Visited(heard, opened.verdict(built, heard, conditions), conditions))
+
+    visits.judge([built.job], take, task, turn)
+    return heards[-1]
 
 
 def not_faster(each: Sequence[Verdict]) -> Verdict | None:

@@ -32,7 +32,8 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     #: The same of a kernel so slow that `rounds_min` rounds take longer: five rounds have to do then.
     timing_seconds_most: float = 2.0
     #: Learning what the baseline computes may take this long: where launches are slow or memory is large, input sets
-    #: (at least two beside the program's own), repeats and moved inputs are fewer; once for a winner, three times that.
+    #: (at least two beside the program's own), repeats and moved inputs are fewer; once for a winner, three times that,
+    #: and half of it for each look at a search's candidates (`kernel/visits.py`).
     learn_seconds: float = 2.0
     #: Stop once the standard error of the median log ratio is below this: a third of the smallest gain
     #: that is called faster, so that three standard errors separate it from none.

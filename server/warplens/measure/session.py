@@ -100,11 +100,11 @@ class Session(msgspec.Struct, frozen=True):
             )
 
     @contextmanager
-    def card(self, what: str, task: Task) -> Iterator[Watch]:
-        """The card, for this process alone, and its state watched."""
+    def card(self, what: str, task: Task, *, shared: bool = False) -> Iterator[Watch]:
+        """The card, for this process alone, or beside others who need no clock, and its state watched."""
         nvcc = self.toolchain.find("nvcc")
         asked = time.monotonic()
-        with gpu_lock(self.gpu.uuid, what, task=task), self.costs.of(f"card, {what}"):
+        with gpu_lock(self.gpu.uuid, what, shared=shared, task=task), self.costs.of(f"card, {what}"):
             self.costs.add(WAITING, time.monotonic() - asked)
             watch = Watch(self.gpu, cuda=tool_version(nvcc) if nvcc is not None else "")
             watch.start()

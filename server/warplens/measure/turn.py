@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from warplens.measure.conditions import Watch
 from warplens.measure.session import Session
@@ -34,6 +35,15 @@ class Turn:
             self._watch = self._held.enter_context(self._session.card(self._what, self._task))
             self.waited += time.monotonic() - asked
         return self._watch
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """The card beside others who need no clock either, in place of the turn that is left for it."""
+        self.leave()
+        asked = time.monotonic()
+        with self._session.card(self._what, self._task, shared=True):
+            self.waited += time.monotonic() - asked
+            yield
 
     def leave(self) -> None:
         """Let others have the card; nothing of this process may be at work there."""

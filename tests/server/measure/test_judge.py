@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from warplens.measure.program.program_sandbox import ProgramSandbox
 from warplens.measure.program.whole import ProgramRun
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.arch.load import load_architecture
-from warplens_tools.errors import InputError, MissingToolError
+from warplens_tools.errors import InputError, MissingToolError, TimeLimitError
 from warplens_tools.process.run import Completed
 from warplens_tools.run.gpu_lock import gpu_lock, holder
 from warplens_tools.run.probe.job import UNTOLD_GRID, Job, Shape, encode_job
@@ -78,6 +79,8 @@ class Card:
         self.waited: list[bool] = []
         #: Called while a program starts that has not taken the card yet.
         self.while_it_starts: Callable[[], None] = lambda: None
+        #: Called while a program is at work beside others.
+        self.while_beside: Callable[[], None] = lambda: None
         records = read_records(RECORDED / "affine-visit.jsonl")
         self._opened = next(r for r in records if isinstance(r, Opened))
         self._baseline = next(r for r in records if isinstance(r, BaselineRecord))
@@ -111,11 +114,13 @@ class Card:
         else:
             self.waited.append(on_arrival is not None)
             held = holder("GPU-test") is not None
-            assert held is (on_arrival is None), "a program that starts keeps others from the card"
+            assert held or on_arrival is not None, "a program uses the card that is not its own"
             if on_arrival is not None:
                 self.while_it_starts()
                 on_arrival()
                 assert holder("GPU-test") is not None
+            else:
+                self.while_beside()
             for record in self._visit(job):
                 records.append(record)
                 if on_record is not None:
@@ -316,20 +321,30 @@ def test_a_launch_that_follows_no_rule_is_asked_for(
 
 @pytest.mark.usefixtures("unbuilt")
 def test_others_have_the_card_between_the_steps_of_a_confirmation(card: Card) -> None:
-    turns: list[int] = []
+    turns, beside = list[int](), list[int]()
 
     def use() -> None:
         with gpu_lock("GPU-test", "another search", timeout=5):
             turns.append(len(card.jobs))
 
+    def share() -> None:
+        # what else the edit changes is timed, too: nobody is beside that
+        with (
+            contextlib.suppress(TimeLimitError),
+            gpu_lock("GPU-test", "another confirmation", shared=True, timeout=0.5),
+        ):
+            beside.append(len(card.jobs))
+
     with judge() as judging:
         judging.baseline()
         before = len(card.jobs)
-        card.while_it_starts = use
+        card.while_it_starts, card.while_beside = use, share
         confirmation = judging.confirm(variant("a", 2))
     assert confirmation.verdict.state == "faster"
-    # each fresh process, and what is compared after them, waits for a turn of its own
-    assert len({at for at in turns if before < at}) == judging.settings.confirmations + 1
+    # each fresh process waits for a turn of its own; whoever needs no clock either may be beside what comes after them:
+    # all inputs, the first launch and the last
+    assert len([at for at in turns if before < at]) == judging.settings.confirmations
+    assert len(beside) == 3
 
 
 @pytest.mark.usefixtures("unbuilt")

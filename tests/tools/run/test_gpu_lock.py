@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,32 @@ def test_a_killed_holder_leaves_no_lock() -> None:
         assert mine is not None
         assert mine.pid == os.getpid()
     assert holder("GPU-1") is None
+
+
+def test_those_who_share_it_do_so_until_somebody_waits_to_have_it_alone() -> None:
+    had: list[str] = []
+    waits, has = threading.Event(), threading.Event()
+
+    def alone() -> None:
+        with gpu_lock("GPU-1", "timing", task=Task(lambda *_: waits.set())):
+            had.append("alone")
+            has.set()
+
+    other = threading.Thread(target=alone)
+    with gpu_lock("GPU-1", "comparing", shared=True), gpu_lock("GPU-1", "comparing", shared=True, timeout=5):
+        other.start()
+        assert waits.wait(30)
+        with (
+            pytest.raises(TimeLimitError, match="in use by comparing"),
+            gpu_lock("GPU-1", "one more", shared=True, timeout=0.1),
+        ):
+            had.append("one more")
+        assert had == []
+    assert has.wait(30)
+    other.join()
+    with gpu_lock("GPU-1", "comparing again", shared=True, timeout=5):
+        had.append("shared")
+    assert had == ["alone", "shared"]
 
 
 def test_waiting_can_be_cancelled() -> None:

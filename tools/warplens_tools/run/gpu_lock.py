@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One user of a GPU at a time, across processes: who else measures on it would be measured too."""
+"""One user of a GPU at a time, across processes: who else measures on it would be measured too. Those who only compare
+may share it among themselves."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import math
 import os
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 import filelock
 import msgspec
@@ -20,8 +23,6 @@ from warplens_tools.process.task import UNATTENDED, Task
 
 #: Seconds between tries: a card that several lanes share rests half of that at each change of hands.
 _POLL = 0.005
-#: Seconds after which whoever waits has taken a card that was left.
-HANDOVER = 4 * _POLL
 #: Seconds between looks at who has it, which hold up whoever tries meanwhile.
 _LOOK = 0.5
 
@@ -66,16 +67,63 @@ def said(who: Holder) -> str:
 
 @contextlib.contextmanager
 def gpu_lock(
-    uuid: str, what: str, *, timeout: float | None = None, task: Task = UNATTENDED
+    uuid: str, what: str, *, shared: bool = False, timeout: float | None = None, task: Task = UNATTENDED
 ) -> Iterator[None]:
     """Hold the GPU's lock. The kernel gives it back when the process dies, however it dies.
+
+    `shared`: beside others who share it, and nobody who has it alone. Whoever waits to have it alone comes before those
+    who begin to share it later, so that sharing never keeps it from them for long.
 
     Raises:
         TimeLimitError: another process kept it for `timeout` seconds; the message names it.
         CancelledError: as named.
     """
-    lock = filelock.FileLock(lock_file(uuid))
-    started, looked = time.monotonic(), -math.inf
+    path = lock_file(uuid)
+    lock = _Shared(path) if shared else filelock.FileLock(path)
+    until = None if timeout is None else time.monotonic() + timeout
+    with contextlib.ExitStack() as held:
+        with _acquired(filelock.FileLock(path.with_suffix(".next")), uuid, until, task):
+            held.enter_context(_acquired(lock, uuid, until, task))
+        try:
+            _note(uuid).write_bytes(msgspec.json.encode(Holder(os.getpid(), what, time.time())))
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                _note(uuid).unlink()
+
+
+class _Lock(Protocol):
+    """As filelock's are: raises its `Timeout` where it cannot be had within so many seconds."""
+
+    def acquire(self, timeout: float) -> object: ...
+
+    def release(self) -> None: ...
+
+
+class _Shared:
+    """The same file's lock, shared."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._held = path, -1
+
+    def acquire(self, timeout: float) -> object:
+        del timeout
+        self._held = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._held)
+            raise filelock.Timeout(str(self._path)) from None
+        return self
+
+    def release(self) -> None:
+        os.close(self._held)
+
+
+@contextlib.contextmanager
+def _acquired(lock: _Lock, uuid: str, until: float | None, task: Task) -> Iterator[None]:
+    """Have it, trying again and again, and saying who has the GPU meanwhile."""
+    looked = -math.inf
     while True:
         task.check()
         try:
@@ -83,7 +131,7 @@ def gpu_lock(
             break
         except filelock.Timeout:
             now = time.monotonic()
-            late = timeout is not None and now - started >= timeout
+            late = until is not None and now >= until
             if late or now - looked >= _LOOK:
                 looked, who = now, holder(uuid)
                 named = said(who) if who is not None else "another process"
@@ -92,11 +140,8 @@ def gpu_lock(
                 task.say(f"waiting for the GPU, in use by {named}", None)
             time.sleep(_POLL)
     try:
-        _note(uuid).write_bytes(msgspec.json.encode(Holder(os.getpid(), what, time.time())))
         yield
     finally:
-        with contextlib.suppress(OSError):
-            _note(uuid).unlink()
         lock.release()
 
 

@@ -35,21 +35,33 @@ class StoodIn(msgspec.Struct, frozen=True):
         return self.odd is None and bool(self.reason)
 
 
+class InPlace(msgspec.Struct, frozen=True):
+    """Such a run, and one of the program as it is; `stood` says all where either of them was not made."""
+
+    stood: StoodIn = StoodIn()
+    ran: AccompaniedRun | None = None
+    again: ProgramRun | None = None
+
+    def shown(self, plain: ProgramRun, rounding: float) -> StoodIn:
+        """The same with what was printed compared: what differs between two runs of the program as it is, of which
+        `plain` is one, is not. `rounding` as `difference` takes it."""
+        if self.ran is None or self.ran.program is None or self.again is None:
+            return self.stood
+        strange = difference([plain, self.again], [self.ran.program], rounding=rounding)
+        if strange:
+            how = strange.replace("the rebuilt program", "with the candidate in place the program")
+            return StoodIn(odd=("wrong", how))
+        return StoodIn(reason=f"in the program itself {self.ran.reason}")
+
+
 def stand_in(
     place: VisitSpec,
     replacements: Sequence[Replacement],
-    plain: ProgramRun,
     settings: MeasureSettings,
     folder: Path,
-    *,
-    rounding: float,
     task: Task = UNATTENDED,
-) -> StoodIn:
-    """Run the program with the candidate in place and compare launches, exit and output.
-
-    Args:
-        plain: one run of the program as it is; another is made, since what differs between two is not compared.
-        rounding: as `difference` takes it.
+) -> InPlace:
+    """Run the program with the candidate in place and compare launches and exit.
 
     Raises:
         MissingToolError, CancelledError: as named.
@@ -57,24 +69,19 @@ def stand_in(
     try:
         ran = accompany(place, replacements, settings, folder, task=task)
     except InputError as error:
-        return StoodIn(unknown=(Unknown(_WHAT, str(error)),))
+        return _unknown(str(error))
     if ran.state == "unproven":
         # launches inside graphs, say: what was compared was right, and the rebuilt program is still to be run
-        return StoodIn(unknown=(Unknown(_WHAT, ran.reason),))
+        return _unknown(ran.reason)
     if ran.state != "right":
-        return StoodIn(odd=(ran.state, ran.reason))
-    return _output(ran, place, plain, rounding, task)
-
-
-def _output(ran: AccompaniedRun, place: VisitSpec, plain: ProgramRun, rounding: float, task: Task) -> StoodIn:
+        return InPlace(StoodIn(odd=(ran.state, ran.reason)))
     if ran.program is None:
-        return StoodIn(unknown=(Unknown(_WHAT, "the program was ended before its own end"),))
+        return _unknown("the program was ended before its own end")
     try:
-        again = run_program(place.command, place.time_limit, task)
+        return InPlace(ran=ran, again=run_program(place.command, place.time_limit, task))
     except TimeLimitError as error:
-        return StoodIn(unknown=(Unknown(_WHAT, str(error)),))
-    strange = difference([plain, again], [ran.program], rounding=rounding)
-    if strange:
-        how = strange.replace("the rebuilt program", "with the candidate in place the program")
-        return StoodIn(odd=("wrong", how))
-    return StoodIn(reason=f"in the program itself {ran.reason}")
+        return _unknown(str(error))
+
+
+def _unknown(why: str) -> InPlace:
+    return InPlace(StoodIn(unknown=(Unknown(_WHAT, why),)))

@@ -40,6 +40,9 @@ from warplens_tools.toolchain.ptx_modes import modes_of
 #: Of a comparison with one candidate, in times of what learning the kernel may take: it is run once where the kernel
 #: was run several times.
 _COMPARING = 8.0
+#: Times as long as the settings say the kernel may be learned: for every set of inputs, in company of others on the
+#: card; for a search's candidates, of which those that win are compared on every one; and for timings.
+_THOROUGH, _ROUGHLY, _BRIEFLY = 3.0, 0.5, 0.25
 #: Of that time, for what the kernel's twin says of which blocks run.
 _TWIN = 0.5
 #: Sets of inputs, the program's own among them, that a candidate is compared on before it is timed against a bar
@@ -109,10 +112,13 @@ class Visits:
         *,
         thorough: bool = False,
         roughly: bool = False,
+        briefly: bool = False,
     ) -> None:
         """`thorough`: on every set of inputs, as a winner is confirmed, instead of some drawn at random. `roughly`:
-        what is much faster or slower is timed in few rounds, as a search's candidates are before one is confirmed."""
+        what is much faster or slower is timed in few rounds, as a search's candidates are before one is confirmed.
+        `briefly`: for its timings above all, on few sets of inputs where they take long."""
         self._place, self._settings, self._folder = place, settings, folder
+        self._learns = _BRIEFLY if briefly else _THOROUGH if thorough else _ROUGHLY if roughly else 1.0
         self._thorough, self._roughly = thorough, roughly
         apart = any(p.restrict for p in place.parameters)
         self.asks = Questions(settings, launch=place.launch, apart=apart, thorough=thorough)
@@ -337,7 +343,7 @@ class Visits:
         return drawn[: FIRST_CASES - 1] if self._look.sifts else drawn
 
     def _learning(self) -> float:
-        return self._settings.learn_seconds * (2 if self._thorough else 1)
+        return self._settings.learn_seconds * self._learns
 
     def _patience(self) -> float:
         """Seconds after which a launch of the kernel itself, on its own inputs, has not come back: the first one loads

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from warplens_tools.collect.sanitizer import RACES, TOOLS, Fault, examine
@@ -23,13 +24,14 @@ def new_reports(
     kernel: str,
     toolchain: Toolchain,
     time_limit: float,
+    tools: Sequence[str] = TOOLS,
     task: Task = UNATTENDED,
 ) -> tuple[str, tuple[Unknown, ...]]:
-    """What compute-sanitizer reports of the kernel in the program `after` and not in the original.
+    """What compute-sanitizer's `tools` report of the kernel in the program `after` and not in the original.
 
     `after` holds no host code of the candidate: the tools reach a program by sockets, which no fence lets through.
     `kernel` is its plain name, `time_limit` in seconds for one run. The second part says what could not be examined;
-    where one tool does not come to its end, the others are not tried.
+    where one tool does not come to its end, those after it are not tried.
     """
     if toolchain.find("compute-sanitizer") is None:
         gone = toolchain.missing["compute-sanitizer"]
@@ -49,7 +51,7 @@ def new_reports(
         ).faults
 
     unknown = []
-    for tool in TOOLS:
+    for tool in tools:
         try:
             found = faults(tool, after)
             # The original is asked only where there is something to excuse.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compare.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -248,6 +250,25 @@ bool right_as_floats(const Expected& expected, const std::uint8_t* got, const To
 
 }  // namespace
 
+void* large_or_small(std::size_t bytes) {
+    constexpr std::size_t large = 2u << 20;
+    if (bytes < 4 * large) {
+        if (void* at = std::malloc(bytes)) return at;
+        throw std::bad_alloc();
+    }
+    const std::size_t whole = (bytes + large - 1) / large * large;
+    void* at = std::aligned_alloc(large, whole);
+    if (!at) throw std::bad_alloc();
+    madvise(at, whole, MADV_HUGEPAGE);
+    return at;
+}
+
+Bytes copied(const Bytes& bytes) {
+    Bytes to(bytes.size());
+    in_parallel(bytes.size(), kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) { std::memcpy(&to[begin], &bytes[begin], end - begin); });
+    return to;
+}
+
 std::size_t element_size(Element element) {
     switch (element) {
         case Element::f64: return 8;
@@ -478,14 +499,41 @@ void poison(Element element, std::uint8_t* bytes, const std::vector<std::uint8_t
 void outgrow(const Expected& expected, std::uint8_t* bytes, const std::vector<std::uint8_t>& written) {
     const Element element = expected.element;
     const std::size_t unit = element_size(element);
-    double most = 0;
-    for (std::size_t i = 0; i < written.size(); ++i) {
-        const double size = std::fabs(load(element, expected.bytes.data() + i * unit));
-        if (std::isfinite(size)) most = std::max(most, size);
-    }
-    const double wanted = std::min(4 * most, large(element));
-    for (std::size_t i = 0; i < written.size(); ++i)
-        if (written[i]) store(element, bytes + i * unit, std::copysign(wanted, load(element, bytes + i * unit)));
+    std::array<double, 16> largest_of{};
+    in_parallel(written.size(), kBlock, largest_of.size(), [&](std::size_t begin, std::size_t end, std::size_t part) {
+        double most = 0;
+        for (std::size_t i = begin; i < end; ++i) {
+            const double size = std::fabs(load(element, expected.bytes.data() + i * unit));
+            if (std::isfinite(size)) most = std::max(most, size);
+        }
+        largest_of[part] = most;
+    }, kArithmetic);
+    const double wanted = std::min(4 * *std::max_element(largest_of.begin(), largest_of.end()), large(element));
+    in_parallel(written.size(), kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
+        for (std::size_t i = begin; i < end; ++i)
+            if (written[i]) store(element, bytes + i * unit, std::copysign(wanted, load(element, bytes + i * unit)));
+    }, kArithmetic);
+}
+
+bool same_as_one_of(std::size_t unit, std::size_t size, const std::uint8_t* now, const std::uint8_t* one, const std::uint8_t* other) {
+    std::atomic<bool> same{true};
+    in_parallel(size / unit, kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
+        for (std::size_t from = begin; from < end && same; from += kBlock) {
+            const std::size_t to = std::min(end, from + kBlock);
+            if (!std::memcmp(now + from * unit, one + from * unit, (to - from) * unit)) continue;
+            for (std::size_t at = from * unit; at < to * unit; at += unit)
+                if (std::memcmp(now + at, one + at, unit) && std::memcmp(now + at, other + at, unit)) same = false;
+        }
+    }, kArithmetic);
+    return same;
+}
+
+void keep_apart(const Expected& expected, const std::uint8_t* now, std::vector<std::uint8_t>& apart) {
+    const std::size_t unit = element_size(expected.element);
+    in_parallel(apart.size(), kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
+        for (std::size_t i = begin; i < end; ++i)
+            apart[i] = apart[i] && !std::memcmp(now + i * unit, &expected.bytes[i * unit], unit) && std::isfinite(load(expected.element, now + i * unit));
+    }, kArithmetic);
 }
 
 std::uint64_t count_unclean(Element element, const std::uint8_t* bytes, std::size_t size, bool mean) {

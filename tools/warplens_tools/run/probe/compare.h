@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <utility>
@@ -16,6 +17,9 @@ namespace warplens {
 
 // Large buffers are written once, by what fills them, and by several threads: a vector's own zeros would be a pass of
 // one thread over memory that nothing has touched yet.
+// In large pages, where the system has such: of small ones the first write to each costs as much as copying it.
+void* large_or_small(std::size_t bytes);
+
 template <class T>
 struct Unset : std::allocator<T> {
     template <class U>
@@ -26,8 +30,11 @@ struct Unset : std::allocator<T> {
     void construct(U* at) noexcept { ::new (static_cast<void*>(at)) U; }
     template <class U, class... Values>
     void construct(U* at, Values&&... values) { ::new (static_cast<void*>(at)) U(std::forward<Values>(values)...); }
+    T* allocate(std::size_t count) { return static_cast<T*>(large_or_small(count * sizeof(T))); }
+    void deallocate(T* at, std::size_t) noexcept { std::free(at); }
 };
 using Bytes = std::vector<std::uint8_t, Unset<std::uint8_t>>;
+Bytes copied(const Bytes& bytes);
 using Floats = std::vector<float, Unset<float>>;
 
 std::size_t element_size(Element element);   // 1 for `other` and `integer`: compared as bytes
@@ -135,6 +142,10 @@ void mark_written(std::vector<std::uint8_t>& written, Element element, const std
 void poison(Element element, std::uint8_t* bytes, const std::vector<std::uint8_t>& written, std::uint64_t seed);
 // Makes the written floats four times as large as the largest finite result, where the type has such, and keeps their signs.
 void outgrow(const Expected& expected, std::uint8_t* bytes, const std::vector<std::uint8_t>& written);
+// Whether every element is that of one of two others.
+bool same_as_one_of(std::size_t unit, std::size_t size, const std::uint8_t* now, const std::uint8_t* one, const std::uint8_t* other);
+// Leaves of the floats that are marked those which are finite and as they were expected.
+void keep_apart(const Expected& expected, const std::uint8_t* now, std::vector<std::uint8_t>& apart);
 // How many elements are NaN, infinite, or so large that another order of adding might make them so; only the last of
 // these where the others `mean` something.
 std::uint64_t count_unclean(Element element, const std::uint8_t* bytes, std::size_t size, bool mean = false);

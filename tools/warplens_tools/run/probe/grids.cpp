@@ -211,9 +211,7 @@ bool Oracle::parts_stand(const Case& c, unsigned axis) {
     bool stand = true;
     for (std::size_t k = 0; stand && k < stretches_.size(); ++k) {
         const std::size_t size = element_size(stretches_[k].element);
-        const std::uint8_t *now = read_now(k), *before = before_[k].data(), *all = c.expected[k].bytes.data();
-        auto same = [&](const std::uint8_t* other, std::size_t at) { return !std::memcmp(now + at, other + at, size); };
-        for (std::size_t at = 0; stand && at + size <= stretches_[k].held(); at += size) stand = same(all, at) || same(before, at);
+        stand = same_as_one_of(size, stretches_[k].held(), read_now(k), c.expected[k].bytes.data(), before_[k].data());
     }
     looked();
     return stand;

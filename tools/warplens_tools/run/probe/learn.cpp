@@ -155,7 +155,7 @@ void Oracle::find_pure() {
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
         original.emplace_back(stretches_[i].held());
         memory_.read_saved(stretches_[i], original[i].data());
-        Bytes filled = original[i];
+        Bytes filled = copied(original[i]);
         const std::uint64_t seed = job_.seed * 0x2545f4914f6cdd1dull + i * 0x9e3779b97f4a7c15ull;
         poison(stretches_[i].element, filled.data(), *written_[i], seed);
         memory_.write_saved(stretches_[i], filled.data());
@@ -219,7 +219,7 @@ bool Oracle::find_added_to(const std::vector<Bytes>& original, std::vector<bool>
         if (!poisoned[i] || !is_floating(stretches_[i].element)) continue;
         small[i].resize(stretches_[i].held());
         memory_.read_saved(stretches_[i], small[i].data());
-        Bytes far = small[i];
+        Bytes far = copied(small[i]);
         outgrow(cases_[0].expected[i], far.data(), *written_[i]);
         memory_.write_saved(stretches_[i], far.data());
     }
@@ -282,11 +282,8 @@ void Oracle::find_apart(Case& c) {
         for (std::size_t k = 0; k < stretches_.size(); ++k) {
             Expected& e = c.expected[k];
             if (!is_floating(e.element) || !e.spread.empty() || e.unordered) continue;
-            const std::uint8_t* now = read_now(k);
-            const std::size_t size = element_size(e.element), count = e.bytes.size() / size;
-            e.apart.resize(count, 1);
-            for (std::size_t i = 0; i < count; ++i)
-                e.apart[i] = e.apart[i] && !std::memcmp(now + i * size, &e.bytes[i * size], size) && std::isfinite(load(e.element, now + i * size));
+            e.apart.resize(e.bytes.size() / element_size(e.element), 1);
+            keep_apart(e, read_now(k), e.apart);
         }
     }
     inputs_.stand_in(0);
@@ -339,6 +336,7 @@ void Oracle::learn_variants() {
         for (const Expected& e : c.expected) count += count_unclean(e.element, e.bytes.data(), e.bytes.size(), mean);
         return count;
     };
+    const std::uint64_t own_unclean[] = {unclean(cases_[0], false), unclean(cases_[0], true)};
     for (std::size_t i = 0; i < stretches_.size(); ++i)
         changed_bytes_ += element_size(stretches_[i].element) *
                           static_cast<std::size_t>(std::count(written_[i]->begin(), written_[i]->end(), 1));
@@ -391,7 +389,7 @@ void Oracle::learn_variants() {
         const bool seen = !sight(c).blind();
         // what infinities beside zeros make is no such row: which of both it is may rest on the order
         const bool mean = c.variant.empties() && !c.variant.odd();
-        const bool clean = unclean(c, mean) <= unclean(cases_[0], mean);
+        const bool clean = unclean(c, mean) <= own_unclean[mean];
         const bool odd = c.variant.odd() && !clean, partial = !clean && !odd && mostly_clean(c);
         for (Expected& e : c.expected) {
             e.odd = odd, e.partial = partial, e.told = odd && job_.tells_nan;

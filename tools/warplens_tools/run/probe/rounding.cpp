@@ -124,7 +124,7 @@ void add_jump(Jumps& jumps, std::size_t pool, float bend) {
 
 // Counts the results that B carries beyond what else bounds them.
 void find_jumps(Expected& e, const Tolerance& t) {
-    const Floats own = std::move(e.bend);
+    Floats own = std::move(e.bend);
     e.bend.clear();
     std::vector<Jumps> found(16, Jumps(kPools));
     const double least = walk(e, t);
@@ -140,7 +140,7 @@ void find_jumps(Expected& e, const Tolerance& t) {
             e.pools[p].jump = std::max(e.pools[p].jump, jumps[p].jump);
             e.pools[p].jumps += jumps[p].jumps;
         }
-    e.bend = own;
+    e.bend = std::move(own);
 }
 
 }  // namespace
