@@ -70,6 +70,9 @@ REFUSED = {
         "for (int j = 0; j < 2; ++j)", "int j = 1;"
     ),
     "left by a return": ROWS.replace("atomicMax(", "if (x[i] > 9) return; else atomicMax("),
+    "once": ROWS.replace(
+        "atomicMax(&most[r], x[(r * n + i) * 2 + j]);", "{ atomicMax(&most[r], x[i]); break; }"
+    ).replace("for (int i = 0; i < n; ++i)", "int i = 0;"),
     "several kinds": ROWS.replace(
         "atomicMax(&most[r], x[(r * n + i) * 2 + j]);",
         "{ atomicMax(&most[r], x[i]); atomicAdd(&most[r], x[j]); }",

@@ -114,6 +114,8 @@ class _Sums:
 
     def _loop(self, atomic: Atomic) -> Node | None:
         """The largest loop around in all of whose iterations the place is one."""
+        if _ends_loop(atomic.statements[0]):
+            return None
         found, node = None, atomic.statements[0].parent
         while node is not None and node.id != self.view.body.id:
             if node.type in LOOPS:
@@ -156,6 +158,16 @@ class _Sums:
     def _is_declared_in(self, name: str, loop: Node) -> bool:
         binding = self.view.expanded.constants.binding(name, field(loop, "body").start_byte)
         return binding is not None and loop.start_byte <= binding.declaration[0] < loop.end_byte
+
+
+def _ends_loop(statement: Node) -> bool:
+    """Whether the loop is left behind a statement, so that it is executed once."""
+    behind = statement.next_named_sibling
+    while behind is not None:
+        if behind.type == "break_statement":
+            return True
+        behind = behind.next_named_sibling
+    return False
 
 
 REWRITE = Rewrite(
