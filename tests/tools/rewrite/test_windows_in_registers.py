@@ -334,3 +334,31 @@ NOT_ENDS = {
 @pytest.mark.parametrize("name", NOT_ENDS)
 def test_other_loops_around_windows_are_left_alone(name: str) -> None:
     assert rewritten("windows-in-registers", program(NOT_ENDS[name], RUN_MATCH))[0].refused
+
+
+DEPTHWISE = """
+__global__ void depthwise(const float* x, const float* w, float* y, int batch, int channels, int length, int taps) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= batch * channels * length) return;
+  int t = i % length;
+  int c = i / length % channels;
+  int b = i / (length * channels);
+  float sum = 0.0f;
+  for (int k = 0; k < taps; ++k) {
+    int p = t + k - taps / 2;
+    if (p >= 0 && p < length) sum += w[c * taps + k] * x[(b * channels + c) * length + p];
+  }
+  y[i] = sum;
+}
+"""
+
+
+@pytest.mark.compiler
+def test_windows_along_a_divided_number_slide_too() -> None:
+    main = """
+  int n = atoi(argv[1]), taps = atoi(argv[2]); Device<float> x(6 * n), w(3 * taps, 2), y(6 * n, 3);
+  depthwise<<<(6 * n + 63) / 64, 64>>>(x, w, y, 2, 3, n, taps); y.show();
+"""
+    after = holds("axes-in-windows", program(DEPTHWISE, main), (90, 5), (7, 4))
+    assert "/ length" not in after
+    assert "int p" not in after[: after.index("#pragma unroll 1")]

@@ -151,6 +151,10 @@ def _made_of(names: set[str], code: str) -> set[str]:
 def _walked(code: str) -> list[set[str]]:
     """The words of each element that a loop walks, its array's name among them."""
     counters = set(_COUNTER.findall(code))
+    # `int p = t + k` is a place that is walked, too
+    counters |= {
+        m[1] for m in _GIVEN.finditer(code) if "[" not in m[2] and counters & set(_WORDS.findall(m[2]))
+    }
     elements = ((m[1], set(_WORDS.findall(m[2]))) for m in _ELEMENT.finditer(code))
     return [words | {name} for name, words in elements if words & counters]
 

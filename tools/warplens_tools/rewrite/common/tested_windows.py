@@ -14,17 +14,17 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.parse import parse
-from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.tree import holds, walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in, unqualified
 from warplens_tools.rewrite.common.inside import Tests
 from warplens_tools.rewrite.common.reading import View, assigned, field, renamed, statements
 from warplens_tools.rewrite.inside_without_tests import conditions, without
-from warplens_tools.text import TextEdit
+from warplens_tools.text import Span, TextEdit
 
 #: What an index may be made of to be written where it is used.
-_SUM = re.compile(r"[\w\s()+*-]+")
+_SUM = re.compile(r"[\w\s()+*/-]+")
 #: Indices made of indices are followed this far.
 _DEEP = 4
 
@@ -57,7 +57,9 @@ def untested(view: View) -> tuple[View, dict[int, Tested]]:
     spelt = _spelt_out(plain)
     if not edits and not spelt:
         raise Refused("no loop walks a window that slides from output to output")
-    return (reread(plain, spelt) if spelt else plain), tested
+    plain = reread(plain, spelt) if spelt else plain
+    left = _unused(plain) if spelt else []
+    return (reread(plain, left) if left else plain), tested
 
 
 def reread(view: View, edits: list[TextEdit]) -> View:
@@ -91,6 +93,34 @@ def _spelt_out(view: View) -> list[TextEdit]:
             if new != text and view.is_plain_enough(index):
                 edits.append(TextEdit(view.span(index), new))
     return edits
+
+
+def _unused(view: View) -> list[TextEdit]:
+    """The indices of innermost loops that nothing names any more."""
+    edits = list[TextEdit]()
+    for loop in (n for n in walk(view.body) if n.type == "for_statement"):
+        body = field(loop, "body")
+        if body.type != "compound_statement" or any(n.type == "for_statement" for n in walk(body)):
+            continue
+        for node in statements(body):
+            every = plainly_declared_in(view, node)
+            names = {d.name for d in every}
+            others = (n for n in walk(body) if n.type == "identifier" and not holds(node, n))
+            if (
+                every
+                and all(_is_sum(view, d) for d in every)
+                and not any(view.code(n) in names for n in others)
+            ):
+                edits.append(TextEdit(line_of(view, node), ""))
+    return edits
+
+
+def line_of(view: View, node: Node) -> Span:
+    """A statement with its line, where it stands alone on it."""
+    span = view.span(node)
+    if span.line != span.end_line or view.text.line_text(span.line).strip() != view.text.slice(span).strip():
+        return span
+    return Span(span.line, 1, span.line + 1, 1)
 
 
 def _written_out(view: View, text: str, values: dict[str, Declared]) -> str:
