@@ -162,7 +162,8 @@ lie side by side.
 
 from __future__ import annotations
 
-from warplens_tools.idioms.common.rows_in_vectors import RANGES, VECTORS_KEPT, first_of
+from warplens_tools.idioms.common.first_of import first_of
+from warplens_tools.idioms.common.rows_in_vectors import RANGES, VECTORS_KEPT
 from warplens_tools.rewrite import block_per_row, row_for_block, share_serial_section, widen_loop
 from warplens_tools.rewrite.base import Rewrite, of_long_rows
 from warplens_tools.rewrite.common.chains import Chain

@@ -133,7 +133,8 @@ void run(const half* in, half* out, int rows, int cols) {
 
 from __future__ import annotations
 
-from warplens_tools.idioms.common.rows_in_vectors import RANGES, VECTORS_KEPT, first_of
+from warplens_tools.idioms.common.first_of import first_of
+from warplens_tools.idioms.common.rows_in_vectors import RANGES, VECTORS_KEPT
 from warplens_tools.rewrite import warp_per_row, widen_loop
 from warplens_tools.rewrite.base import Rewrite, along_one_axis
 from warplens_tools.rewrite.common.chains import Chain

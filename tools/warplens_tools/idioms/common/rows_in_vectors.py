@@ -3,20 +3,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-
 from warplens_tools.cuda.facts.aliasing import same_buffer
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.idioms.common.vector_rows import VectorRows
-from warplens_tools.rewrite.base import Apply, Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.chains import Chain
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.held_rows import kept_rows
-from warplens_tools.rewrite.common.passes import NOT_STRIDED, read_groups
+from warplens_tools.rewrite.common.passes import read_groups
 from warplens_tools.rewrite.common.reading import View, refusing
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.rewrite.hold_row import CAVEAT, may_overlap
-from warplens_tools.text import SourceText, TextEdit
+from warplens_tools.text import TextEdit
 
 #: Vectors that a thread keeps: of four floats each, rows of 4096 for blocks of 256.
 _HELD, _HELD_BY_WARP = 4, 8
@@ -53,25 +48,3 @@ def _apply(view: View, target: Target) -> RewriteResult:
 VECTORS_KEPT = Rewrite("vectors-kept", "Keep vectors of a row in registers", refusing(_apply))
 #: Values of the constants that it brings.
 RANGES = {"kHeldVectors": (1, 2, 4, 8), "kElements": (), "kVector": ()}
-
-
-def first_of(chains: Sequence[Chain], brought: str, title: str, module: str) -> Apply:
-    """The first of the chains whose result brings that constant; `module` is the file and the page of the idiom."""
-
-    def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-        why = ""
-        for chain in chains:
-            found = chain.result(title, text, model, kernel, target)
-            after = "".join(edit.new_text for edit in found.edits)
-            if brought in after or brought_name(brought) in after:
-                return found
-            why = why if why not in ("", NOT_STRIDED) else found.refused
-        return RewriteResult(refused=why or "its threads share no row that is walked again")
-
-    apply.__module__ = module
-    return apply
-
-
-def brought_name(constant: str) -> str:
-    """What a constant is called in a file of `#define`s: `HELD_VECTORS` for `kHeldVectors`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", constant.removeprefix("k")).upper()
