@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrix products and their like, written anew: programs print the same on the host, at sizes that no tile divides."""
+"
+      "Matrix products and their like, written anew: programs print the same on the host, at sizes that no tile divides."""
 
 from __future__ import annotations
 
@@ -16,6 +17,109 @@ OTHERS = {
     "a matrix and a vector",
 }
 MORE = {
+    "beta zero apart": (
+        """
+__global__ void sgemm(int M, int N, int K, float alpha, const float* A, const float* B, float beta, float* C) {
+  int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+  if (col >= N || row >= M) return;
+  float tmp = 0.f;
+  for (int i = 0; i < K; ++i) { tmp += A[row * K + i] * B[i * N + col]; }
+  if (beta == 0.f) C[row * N + col] = alpha * tmp;
+  else C[row * N + col] = alpha * tmp + beta * C[row * N + col];
+}
+""",
+        MNK
+        + "  Device<float> a(m * k), b(k * n, 2), c(m * n, 3);\n  sgemm<<<dim3((n + 15) / 16, (m + "
+        "15) / 16), dim3(16, 16)>>>(m, n, k, 2.0f, a, b, 0.5f, c); c.show();",
+    ),
+    "pointwise convolution of a batch": (
+        """
+__global__ void conv1x1(const float* x, const float* w, const float* b, float* y, int C, int O, int P) {
+  int p = blockIdx.x * blockDim.x + threadIdx.x;
+  int o = blockIdx.y * blockDim.y + threadIdx.y;
+  int img = blockIdx.z;
+  if (p < P && o < O) {
+    float acc = b[o];
+    for (int c = 0; c < C; ++c) acc += w[o * C + c] * x[((size_t)img * C + c) * P + p];
+    y[((size_t)img * O + o) * P + p] = fmaxf(acc, 0.0f);
+  }
+}
+""",
+        MNK
+        + "  Device<float> x(2 * k * n), w(m * k, 2), b(m, 4), y(2 * m * n, 3);\n  "
+        "conv1x1<<<dim3((n + 31) / 32, (m + 7) / 8, 2), dim3(32, 8)>>>(x, w, b, y, k, m, n); "
+        "y.show();",
+    ),
+    "scores of [batch, sequence, heads, depth]": (
+        """
+__global__ void qk(const float* q, const float* k, float* out, int S, int H, int D, float scale) {
+  int kj = blockIdx.x * blockDim.x + threadIdx.x;
+  int qi = blockIdx.y * blockDim.y + threadIdx.y;
+  int bh = blockIdx.z, b = bh / H, h = bh % H;
+  if (qi >= S || kj >= S) return;
+  float dot = 0.0f;
+  for (int d = 0; d < D; ++d) dot += q[((b * S + qi) * H + h) * D + d] * k[((b * S + kj) * H + h) * D + d];
+  out[(bh * S + qi) * S + kj] = kj > qi ? -INFINITY : dot * scale;
+}
+""",
+        MNK
+        + "  int H = 2; Device<float> q(2 * m * H * k), kk(2 * m * H * k, 2), o(2 * H * m * m, 3); "
+        "(void)n;\n  qk<<<dim3((m + 15) / 16, (m + 15) / 16, 2 * H), dim3(16, 16)>>>(q, kk, o, "
+        "m, H, k, 0.25f); o.show();",
+    ),
+    "while loop": (
+        """
+__global__ void mmw(float* C, float* A, float* B, int wA, int wB, int hA) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < wB && y < hA) {
+    float value = 0;
+    int i = 0;
+    while (i < wA) { float elA = A[y * wA + i]; float elB = B[i * wB + x]; value += elA * elB; ++i; }
+    C[y * wB + x] = value;
+  }
+}
+""",
+        MNK
+        + "  Device<float> a(m * k), b(k * n, 2), c(m * n, 3);\n  mmw<<<dim3((n + 15) / 16, (m + "
+        "15) / 16), dim3(16, 16)>>>(c, a, b, k, n, m); c.show();",
+    ),
+    "bytes times floats, scaled in the loop": (
+        """
+__global__ void mixed(const unsigned char* A, const float* B, float* C, int M, int N, int K) {
+  int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= M || col >= N) return;
+  float s = 0.0f;
+  for (int k = 0; k < K; ++k) s += (A[row * K + k] - 128) * 0.1f * B[k * N + col];
+  C[row * N + col] = s;
+}
+""",
+        MNK
+        + "  Device<unsigned char> a(m * k); Device<float> b(k * n, 2), c(m * n, 3);\n  "
+        "mixed<<<dim3((n + 15) / 16, (m + 15) / 16), dim3(16, 16)>>>(a, b, c, m, n, k); c.show();",
+    ),
+    "bias and gelu, half out": (
+        """
+_
+      device__ inline float gelu(float x) { return 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x))); }
+__global__ void linear_gelu(__half* __restrict__ out, const float* __restrict__ in,
+    const float* __restrict__ w, const float* __restrict__ bias, int rows, int ic, int oc) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  int o = blockIdx.y * blockDim.y + threadIdx.y;
+  if (r < rows && o < oc) {
+    float v = bias != nullptr ? bias[o] : 0.0f;
+    const float* x = in + r * ic;
+    const float* wr = w + o * ic;
+    for (int i = 0; i < ic; i++) v += x[i] * wr[i];
+    out[r * oc + o] = __float2half(gelu(v));
+  }
+}
+""",
+        MNK
+        + "  Device<float> a(m * k), b(n * k, 2), bias(n, 5); Device<__half> c(m * n, 3);\n  "
+        "linear_gelu<<<dim3((m + 15) / 16, (n + 15) / 16), dim3(16, 16)>>>(c, a, b, bias, m, k, "
+        "n); c.show();",
+    ),
     "tiled through shared memory": (
         """
 #define TILE 16

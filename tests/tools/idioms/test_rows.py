@@ -11,6 +11,53 @@ from tests.tools.rewrite.test_hold_row import PROGRAMS as KEPT
 #: Rows longer than a block keeps, of odd length, and shorter than a warp.
 SIZES = ((2, 5000), (3, 1001), (5, 7))
 PROGRAMS = {name: ROWS[name] for name in ("softmax by pointers", "a template in half precision")} | {
+    "log softmax": (
+        """
+__global__ void log_softmax(const float* x, float* y, int rows, int cols) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r >= rows) return;
+  const float* in = x + (long long)r * cols;
+  float m = -1e30f;
+  for (int i = 0; i < cols; ++i) m = max(m, in[i]);
+  float s = 0.f;
+  for (int i = 0; i < cols; ++i) s += expf(in[i] - m);
+  float l = logf(s) + m;
+  for (int i = 0; i < cols; ++i) y[(long long)r * cols + i] = in[i] - l;
+}
+""",
+        RC + "  Device<float> x(rows * cols), y(rows * cols, 2); log_softmax<<<(rows + 127) / 128, "
+        "128>>>(x, y, rows, cols); y.show();",
+    ),
+    "normalise in place": (
+        """
+__global__ void l2norm(float* x, int rows, int cols) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r < rows) {
+    float ss = 1e-6f;
+    for (int i = 0; i < cols; i++) ss += x[r * cols + i] * x[r * cols + i];
+    float inv = rsqrtf(ss);
+    for (int i = 0; i < cols; i++) x[r * cols + i] *= inv;
+  }
+}
+""",
+        RC + "  Device<float> x(rows * cols); l2norm<<<(rows + 127) / 128, 128>>>(x, rows, cols); x.show();",
+    ),
+    "variance by deviations, doubles": (
+        """
+__global__ void zscore(const double* x, double* y, int rows, int cols) {
+  int r = threadIdx.x + blockIdx.x * blockDim.x;
+  if (r >= rows) return;
+  double mean = 0, var = 0;
+  for (int i = 0; i < cols; i++) mean += x[(size_t)r * cols + i];
+  mean /= cols;
+  for (int i = 0; i < cols; i++) { double d = x[(size_t)r * cols + i] - mean; var += d * d; }
+  double sd = sqrt(var / cols) + 1e-9;
+  for (int i = 0; i < cols; i++) y[(size_t)r * cols + i] = (x[(size_t)r * cols + i] - mean) / sd;
+}
+""",
+        RC + "  Device<double> x(rows * cols), y(rows * cols, 3); zscore<<<(rows + 63) / 64, 64>>>(x, "
+        "y, rows, cols); y.show();",
+    ),
     "layer norm, its mean and variance in one pass, a residual": (
         """
 __global__ void layerNorm(const float* x, const float* skip, const float* g, const float* b, float* out, int rows,
@@ -56,6 +103,37 @@ __global__ void quantize(const __nv_bfloat16 *in, signed char *out, float *scale
     ),
 }
 BLOCKS = {
+    "warps with shuffles": (
+        """
+__global__ void rms(const __half* x, const __half* w, __half* y, int rows, int cols) {
+  int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (warp >= rows) return;
+  const __half* row = x + (size_t)warp * cols;
+  float s = 0.0f;
+  for (int i = lane; i < cols; i += 32) { float v = __half2float(row[i]); s += v * v; }
+  for (int o = 16; o > 0; o >>= 1) s += __shfl_xor_sync(0xffffffff, s, o);
+  float r = rsqrtf(s / cols + 1e-6f);
+  for (int i = lane; i < cols; i += 32) y[(size_t)warp * cols + i] =
+      __float2half(__half2float(row[i]) * r * __half2float(w[i]));
+}
+""",
+        RC + "  Device<__half> x(rows * cols), w(cols, 2), y(rows * cols, 3); rms<<<(rows + 3) / 4, "
+        "128>>>(x, w, y, rows, cols); y.show();",
+    ),
+    "outputs that fold their row each": (
+        """
+__global__ void meanDiff(const float* x, float* y, int rows, int cols) {
+  int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y;
+  if (c >= cols || r >= rows) return;
+  float mean = 0;
+  for (int j = 0; j < cols; ++j) mean += x[r * cols + j];
+  mean /= cols;
+  y[r * cols + c] = x[r * cols + c] - mean;
+}
+""",
+        RC + "  Device<float> x(rows * cols), y(rows * cols, 3); meanDiff<<<dim3((cols + 15) / 16, "
+        "(rows + 15) / 16), dim3(16, 16)>>>(x, y, rows, cols); y.show();",
+    ),
     "one thread of a block folds its row": (
         """
 __global__ void rms(half* out, const half* in, const half* weight, int dim, float eps) {

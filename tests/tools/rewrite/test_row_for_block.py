@@ -49,7 +49,18 @@ FLAT_MAIN = """
 """
 
 
-@pytest.mark.parametrize("code", [(SOFTMAX, SOFTMAX_MAIN), (FLAT, FLAT_MAIN)], ids=["axes", "flat"])
+TOGETHER = SOFTMAX.replace(
+    """threadIdx.x;
+    int row =""",
+    "threadIdx.x, row =",
+)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [(SOFTMAX, SOFTMAX_MAIN), (FLAT, FLAT_MAIN), (TOGETHER, SOFTMAX_MAIN)],
+    ids=["axes", "flat", "in one declaration"],
+)
 def test_a_block_folds_its_row_once(code: tuple[str, str]) -> None:
     after = holds("row-for-block", program(*code), (5, 40), (33, 7), (17, 300), relative=1e-4, absolute=1e-4)
     assert "kThreadsPerRow" in after and "block_sum(" in after

@@ -117,6 +117,16 @@ def _block(view: View) -> tuple[list[Node], Node | None]:
     return top, None
 
 
+def _numbered(view: View, edits: list[TextEdit], statement: Node, value: Node) -> list[TextEdit]:
+    """The edits with the block's number for the row's: in the declaration that is left, where both stood in one."""
+    whole, written = view.span(statement), view.written(value)
+    for at, edit in enumerate(edits):
+        if edit.span == whole and edit.new_text.count(written) == 1:
+            numbered = TextEdit(whole, edit.new_text.replace(written, "blockIdx.x"))
+            return [*edits[:at], numbered, *edits[at + 1 :]]
+    return [*edits, TextEdit(view.span(value), "blockIdx.x")]
+
+
 def _given(view: View, walked: AxisWalk, rows: LaunchAxis) -> RewriteResult:
     threads = walked.style.constant("kThreadsPerRow", str(_THREADS))
 
@@ -127,7 +137,7 @@ def _given(view: View, walked: AxisWalk, rows: LaunchAxis) -> RewriteResult:
     value = rows.number.value
     if value is None or not view.is_plain_enough(value):
         raise Refused("a macro writes what would have to change")
-    edits.append(TextEdit(view.span(value), "blockIdx.x"))
+    edits = _numbered(view, edits, rows.number.statement, value)
     for launch in walked.launches.read():
         count = times(launch.grid.axis(1), launch.block.axis(1)) if rows.threads else launch.grid.axis(1)
         walked.launches.set_whole(launch.grid, count)

@@ -17,14 +17,15 @@ def first_of(chains: Sequence[Chain], brought: str, title: str, module: str) -> 
     """The first of the chains whose result brings that constant; `module` is the file and the page of the idiom."""
 
     def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-        why = ""
+        reasons = list[str]()
         for chain in chains:
             found = chain.result(title, text, model, kernel, target)
             after = "".join(edit.new_text for edit in found.edits)
             if brought in after or brought_name(brought) in after:
                 return found
-            why = why if why not in ("", NOT_STRIDED) else found.refused
-        return RewriteResult(refused=why or "its threads share no row that is walked again")
+            reasons.append(found.refused or "what it computes is not all of it")
+        # the first form is the kernel as it stands: what is wrong with that says most, unless it is of another form
+        return RewriteResult(refused=reasons[-1] if reasons[0] == NOT_STRIDED else reasons[0])
 
     apply.__module__ = module
     return apply

@@ -51,7 +51,7 @@ class VectorRows(HeldWriter):
     def _arrays(self, one: Pass) -> tuple[Array, ...]:
         """Those that a pass walks element by element, and accesses in no other way."""
         try:
-            found = strided_arrays(self.view, one.loop)[1]
+            found = strided_arrays(self.view, one.loop, wide=True)[1]
         except Refused:
             return ()
         names = [a.name for a in found]

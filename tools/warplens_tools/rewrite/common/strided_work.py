@@ -18,8 +18,8 @@ _SUM = re.compile(r"[\w\s.*+()-]+")
 _NUMBERED = re.compile(r"\bblockIdx\b|\bthreadIdx\.[yz]")
 
 
-def strided_arrays(view: View, loop: Node) -> tuple[Work, tuple[Array, ...]]:
-    """The loop's work, and the arrays that it walks.
+def strided_arrays(view: View, loop: Node, *, wide: bool = False) -> tuple[Work, tuple[Array, ...]]:
+    """The loop's work, and the arrays that it walks. `wide` as in `read_arrays`.
 
     Raises:
         Refused: it is no such loop, or it walks none that could go in vectors.
@@ -28,7 +28,7 @@ def strided_arrays(view: View, loop: Node) -> tuple[Work, tuple[Array, ...]]:
     own = (e for e in view.elements(loop) if view.space(e) == "local")
     if any(work.name in view.names(element) for element in own):
         raise Refused("a thread keeps elements of the loop in an array of its own, by their number")
-    return work, read_arrays(view, work)
+    return work, read_arrays(view, work, wide=wide)
 
 
 def strided_work(view: View, loop: Node) -> Work:

@@ -111,8 +111,11 @@ class Work(msgspec.Struct, frozen=True):
         return next(known, None)
 
 
-def read_arrays(view: View, work: Work, names: tuple[str, ...] = ()) -> tuple[Array, ...]:
-    """The arrays to access in vectors; `names` limits them.
+def read_arrays(
+    view: View, work: Work, names: tuple[str, ...] = (), *, wide: bool = False
+) -> tuple[Array, ...]:
+    """The arrays to access in vectors; `names` limits them. `wide`: also where all that is read is of 8 bytes or more
+    an element, of which a vector saves little.
 
     Raises:
         Refused: there are none, or the work cannot be done for several indices at a time.
@@ -132,7 +135,7 @@ def read_arrays(view: View, work: Work, names: tuple[str, ...] = ()) -> tuple[Ar
     arrays = tuple(
         _first_stored(view, work, a) for a in found.values() if _is_whole(a) and a.name not in astray
     )
-    _check_arrays(view, work, arrays)
+    _check_arrays(view, work, arrays, wide=wide)
     return tuple(msgspec.structs.replace(a, asked=tuple(_asked(view, work, a))) for a in arrays)
 
 
@@ -267,7 +270,7 @@ def _also_reads(node: Node) -> bool:
     return operator is None or operator.type != "="
 
 
-def _check_arrays(view: View, work: Work, arrays: tuple[Array, ...]) -> None:
+def _check_arrays(view: View, work: Work, arrays: tuple[Array, ...], *, wide: bool) -> None:
     """That vectors are most of the traffic, and that what is stored is stored for every element."""
     own = {p.id for a in arrays for p, _ in a.places}
     for loop in (n for s in work.statements for n in walk(s) if n.type in LOOPS):
@@ -277,7 +280,7 @@ def _check_arrays(view: View, work: Work, arrays: tuple[Array, ...]) -> None:
         blind = array.stored and not array.read
         if blind and (work.others or all(_is_conditional(p, work) for p, _ in array.places)):
             raise Refused(f"{array.name} is stored to under a condition")
-    if not arrays or all(a.bytes * a.fields >= 8 and not a.stored for a in arrays):
+    if not arrays or (not wide and all(a.bytes * a.fields >= 8 and not a.stored for a in arrays)):
         raise Refused("no array is accessed at the thread's own index")
 
 
