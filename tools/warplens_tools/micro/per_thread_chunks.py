@@ -52,6 +52,7 @@ from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.counted import Wasteful
 from warplens_tools.micro.common.coalescing import CoalescingTool
 from warplens_tools.sass.pipes import GLOBAL_ATOMICS, space_of
+from warplens_tools.sass.varying import chosen_apart
 
 #: Share of a loop's accesses from which walks through chunks are what it is about.
 MOST = 0.5
@@ -152,14 +153,17 @@ class PerThreadChunks(CoalescingTool):
 
     def _as_sure(self, found: Iterable[Finding]) -> Iterator[Finding]:
         """What SASS shows without the distance of the lanes is a blocked distribution where the text divides the work
-        by the threads; else neighbouring lanes may be an element apart, in rows or boxes that adjoin or overlap."""
+        by the threads, or where each lane loads what its start is made of; else neighbouring lanes may be an element
+        apart, in rows or boxes that adjoin or overlap."""
         worst = self.worst_hidden
         for finding in found:
             if worst is None or worst.stride is not None or deals_shares(self.view.tree, self.view.kernel):
                 yield finding
                 continue
+            # Starts that are worked out by clamps and branches lie side by side more often than not: windows.
+            chosen = chosen_apart(self.sass.instructions, self.sass.lane_dependent)
             few = guarded_loops(self.view.tree, self.view.kernel, self.view.dim3)
-            if not any(loop.contains_line(finding.line) for loop, _ in few):
+            if chosen & set(worst.indices) and not any(loop.contains_line(finding.line) for loop, _ in few):
                 yield msgspec.structs.replace(
                     finding, severity="information", confidence="low", gain=None,
                     missing=(*finding.missing, "how far apart neighbouring lanes are"),
