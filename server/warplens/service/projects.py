@@ -73,14 +73,16 @@ def project_folder(path: Path, root: Path) -> Path:
 def compiled_in(path: Path, project: Project, loaded: Loaded) -> Path:
     """The unit that a `.cu` file is compiled in: itself, or the one that it is a part of.
 
-    It is a part of a unit of its folder or one above that includes it and is included by nobody (a unity build); not
-    if the database lists it, or what includes it stands elsewhere, such as a test of it.
+    It is a part of a unit of its folder or one above that includes it and is included by nobody (a unity build), of one
+    that the database lists where there are several; not if the database lists it, or what includes it stands
+    elsewhere, such as a test of it.
     """
     found = [unit for unit in project.units_including(path) if path.is_relative_to(unit.absolute().parent)]
     whole = [unit for unit in found if not project.units_including(unit)]
-    if not whole or real_path(path) in {real_path(unit) for unit in _units(path, loaded)}:
+    listed = {real_path(unit) for unit in _units(path, loaded)} if whole else set()
+    if not whole or real_path(path) in listed:
         return path
-    return whole[0].absolute()
+    return next((unit for unit in whole if real_path(unit) in listed), whole[0]).absolute()
 
 
 def _units(path: Path, loaded: Loaded) -> list[Path]:

@@ -115,6 +115,20 @@ def test_parts_of_a_unity_build_are_compiled_in_the_unit_that_includes_them(tmp_
     assert units == {"main.cu": whole, "two.cu": whole, "alone.cu": tmp_path / "alone.cu"}
 
 
+def test_a_part_of_several_units_is_compiled_in_the_one_that_is_built(tmp_path: Path) -> None:
+    for name in ("cuckoo.cu", "join.cu"):
+        (tmp_path / name).write_text(
+            '#include "scan.cu"\n__global__ void k(float* x) { x[threadIdx.x] *= 2.0f; }\n'
+        )
+    (tmp_path / "scan.cu").write_text("__global__ void scan(float* x) { x[threadIdx.x] += 1.0f; }\n")
+    built = {"file": "join.cu", "directory": str(tmp_path), "arguments": ["nvcc", "-c", "join.cu"]}
+    service = Service(tmp_path)
+    loaded = service.settings_for(tmp_path)
+    assert service.unit(tmp_path / "scan.cu", loaded) == tmp_path / "cuckoo.cu"
+    (tmp_path / "compile_commands.json").write_text(json.dumps([built]))
+    assert service.unit(tmp_path / "scan.cu", loaded) == tmp_path / "join.cu"
+
+
 def test_several_files_at_once_give_the_answer_of_one_after_the_other(tmp_path: Path) -> None:
     for number in range(6):
         text = f"__global__ void k{number}(float* x) {{ x[threadIdx.x * {number + 1}] *= 2.0; }}\n"
