@@ -27,7 +27,8 @@ warps that the card could hold and a gain of 1.3 for its loads in flight by the 
 neither a measurement nor the text says that there is more work than the launch has threads for: threads with elements
 of their own, or a count of elements that only the caller knows; and where the grid is that of a run without
 arguments, which may be told another size. A block for each of a count that the text does not tell is information where
-loops nest in the kernel, a hint where it has loops; a thread for each where loops that load nest, or follow a chain.
+loops nest in the kernel, a hint where it has loops; a thread for each where loops that load nest, follow a chain, or go
+through a row more than once.
 Fewer blocks than SMs, of a size that only the run
 knows, are information, and so is a launch whose threads spin on an atomic, as for a lock: nothing is promised of more
 of them. The second stage of a reduction (one block that takes the number of blocks of another launch) is
@@ -233,7 +234,8 @@ class GridTooSmall(MicroTool):
             None,
         )
         walks = deep < NESTED and self._is_walk()
-        if told is None or not (deep >= NESTED or walks) or self._is_serial():
+        again = deep == 1 and self._passes() >= NESTED
+        if told is None or not (deep >= NESTED or walks or again) or self._is_serial():
             return
         if _STRIDES_BLOCKS.search(self.view.body):
             return
@@ -245,7 +247,7 @@ class GridTooSmall(MicroTool):
             confidence="low",
             message=(
                 f"{self.view.kernel.name} is launched with one thread for each of {items}, which "
-                f"{'follows a chain of loads' if walks else 'walks loops within loops'} alone: fewer than {room} "
+                f"{'follows a chain of loads' if walks else _alone(again=again)} alone: fewer than {room} "
                 f"leave {self.gpu.name} partly idle."
             ),
             guidance=(
@@ -257,6 +259,12 @@ class GridTooSmall(MicroTool):
                 self.view.observe("deepest loops that load", float(deep)),
             ),
         )  # fmt: skip
+
+    def _passes(self) -> int:
+        """Loops over global memory, of a length that only the run knows, that a thread goes through in turn; none that
+        the threads of a block share."""
+        loops = (a.loops[0] for a in self.view.global_accesses if a.reads and a.loops and not a.few)
+        return len({x.span for x in loops if x.trips is None and x.first is not None and x.first.uniform})
 
     def _is_walk(self) -> bool:
         """Whether the kernel's deepest loop follows a chain, each step to where the one before led."""
@@ -380,3 +388,7 @@ class GridTooSmall(MicroTool):
         if held is None or not passes or shape.blocks < self.gpu.multiprocessors:
             return float("inf")
         return max(p.alone / (held.warps * p.busy) for p in passes)
+
+
+def _alone(*, again: bool) -> str:
+    return "goes through its elements in several loops" if again else "walks loops within loops"
