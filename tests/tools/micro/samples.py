@@ -533,6 +533,14 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     ),
     "pass-per-step": (
         Sample(
+            "the nodes of one level in each launch",
+            "__global__ void k(const int *depth, float *m, int level, int n) { "
+            f"{INDEX} if (i >= n || depth[i] != level) return; m[i] = m[2 * i] + m[2 * i + 1]; }}\n"
+            "void f(const int *depth, float *m, int top, int n) "
+            "{ for (int d = top; d >= 0; --d) k<<<(n + 255) / 256, 256>>>(depth, m, d, n); }",
+            finds=True,
+        ),
+        Sample(
             "a pivot a pass",
             kernel("o[i] = fminf(o[i], o[n] + a[i]);", launch="for (int s = 0; s < n; ++s) k<<<64, 256>>>(a, o, s);"),
             finds=True,

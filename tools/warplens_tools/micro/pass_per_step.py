@@ -96,7 +96,8 @@ class PassPerStep(MicroTool):
             array = self._kept(site, loop)
             follows = self._relaxes(array) or (self._updates(array) and self._shares(site, loop))
             if array and (self._steps_by(site, loop) or follows):
-                yield self._told(site, loop, array)
+                chosen = self._is_chosen(array)
+                yield self._told_of_level(site, loop, array) if chosen else self._told(site, loop, array)
                 return
 
     def _told(self, site: LaunchSite, loop: HostLoop, array: str) -> Finding:
@@ -112,7 +113,7 @@ class PassPerStep(MicroTool):
             confidence="low",
             message=(
                 f"One pass over {array} per step: each iteration of {loop.header or 'the loop'} launches "
-                f"{self.view.kernel.name}, which loads and stores the whole of it again{also}."
+                f"{self.view.kernel.name}, which {self._moves(array)} the whole of it again{also}."
             ),
             guidance=(
                 f"Do several steps a launch: let each block keep its tile of {array} in shared memory or registers for "
@@ -123,6 +124,42 @@ class PassPerStep(MicroTool):
             evidence=(self.view.observe("launches in an iteration", float(loop.launches), tier="source"),),
             related=(RelatedSpan(loop.span, "the loop"),),
         )
+
+    def _told_of_level(self, site: LaunchSite, loop: HostLoop, array: str) -> Finding:
+        return self.finding(
+            site.span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"One launch over all elements per step: each iteration of {loop.header or 'the loop'} launches "
+                f"{self.view.kernel.name}, whose threads load what tells whether their element is of this step, and "
+                f"only those that it is of come to {array}."
+            ),
+            guidance=(
+                "Sort the elements by the step that they belong to and launch each step's alone; or do all steps in "
+                "one launch, in which what finishes last (a counter for each element) goes on with the next."
+            ),
+            evidence=(self.view.observe("launches in an iteration", float(loop.launches), tier="source"),),
+            related=(RelatedSpan(loop.span, "the loop"),),
+        )
+
+    def _is_chosen(self, array: str) -> bool:
+        """Whether data, held against a number that the launch passes, let a thread come to the array at all."""
+        own = [a for a in self.view.global_accesses if a.name == array]
+        passed = {p.name for p in self.view.kernel.parameters if not p.pointer}
+        tests = re.findall(r"\bif\s*\(([^{};]*[!=]=[^{};]*)\)", self.view.body)
+        against = (
+            any(re.search(rf"[!=]=\s*(?:{'|'.join(map(re.escape, passed))})\b", t) for t in tests)
+            if passed
+            else False
+        )
+        return against and all(a.by_data for a in own)
+
+    def _moves(self, array: str) -> str:
+        """What a launch does with all of an array: a store in a branch may be of one step, or of few elements."""
+        own = [a for a in self.view.global_accesses if a.name == array]
+        always = any(a.reads and not a.conditional for a in own)
+        return "loads" if always and all(a.conditional for a in own if a.writes) else "loads and stores"
 
     def _told_of_copy(self, site: LaunchSite, loop: HostLoop, copy: HostCall) -> Finding:
         to, source = _arguments(copy.arguments)[:2]
