@@ -159,7 +159,8 @@ class PassPerStep(MicroTool):
         """What a launch does with all of an array: a store in a branch may be of one step, or of few elements."""
         own = [a for a in self.view.global_accesses if a.name == array]
         always = any(a.reads and not a.conditional for a in own)
-        return "loads" if always and all(a.conditional for a in own if a.writes) else "loads and stores"
+        once = all(a.conditional and not a.by_data for a in own if a.writes)
+        return "loads" if always and once else "loads and stores"
 
     def _told_of_copy(self, site: LaunchSite, loop: HostLoop, copy: HostCall) -> Finding:
         to, source = _arguments(copy.arguments)[:2]
