@@ -16,11 +16,8 @@ from pathlib import Path
 import msgspec
 
 from warplens.measure.build.allowed import HOST_EDITS, why_outside
-from warplens.measure.build.assumed import assumes_more
 from warplens.measure.build.both_sides import both_sides
-from warplens.measure.build.by_ptx import why_not_by_ptx
 from warplens.measure.build.fence import Fence
-from warplens.measure.build.general import why_not_general
 from warplens.measure.build.host_gates import HostGates
 from warplens.measure.build.host_split import HostSplit
 from warplens.measure.build.includes import uses_cutlass
@@ -34,6 +31,7 @@ from warplens.measure.build.linking import (
     same_code,
     with_report,
 )
+from warplens.measure.build.not_shown import NotShown
 from warplens.measure.build.probe_job import job_of
 from warplens.measure.build.unit import Unit, counterpart, why_more
 from warplens.measure.build.wide import means_wide
@@ -58,10 +56,8 @@ from warplens_tools.text import SourceText
 from warplens_tools.toolchain.compile import compile_unit
 from warplens_tools.toolchain.link import carried_units, carries_relocatable, device_link
 from warplens_tools.toolchain.locate import Toolchain
-from warplens_tools.toolchain.symbols import code_digest, unit_free_name
-from warplens_tools.tunable.follows import why_not_followed
+from warplens_tools.toolchain.symbols import code_digest
 from warplens_tools.tunable.grid_rule import GridRule, grid_rule
-from warplens_tools.tunable.math_calls import calls_more
 from warplens_tools.tunable.source import File
 
 #: What nvcc and ptxas say of code that only a device linker makes whole.
@@ -102,8 +98,12 @@ class Builder:
         self._lacking: InputError | MissingToolError | ToolFailedError | None = None
         self.fence = Fence(toolchain, self._flags, settings)
         self.text = self.read(workload)
-        #: Its device code works something out in 64 bits.
-        self._means_wide = means_wide(self.text)
+        self._not_shown = NotShown(
+            self.text,
+            workload.source,
+            wide=means_wide(self.text),
+            lower_precision=settings.lower_precision,
+        )
         #: Candidates, by id, that are refused for their host side alone, which the compiler's split shows.
         self.changing_host: set[str] = set()
         split = HostSplit(
@@ -289,7 +289,7 @@ class Builder:
             return Verdict(candidate.id, "not_built", str(error), cost={BUILD: seconds})
         if why := why_more(unit, baseline, self.workload.source, self._toolchain):
             return Verdict(candidate.id, "refused", why)
-        if why := self._not_proven(text, unit, baseline, target):
+        if why := self._not_shown.why(text, unit, baseline, target):
             return Verdict(candidate.id, "unproven", why)
         compiled = counterpart(target, unit.evidence.kernels)
         if compiled is None:
@@ -301,22 +301,6 @@ class Builder:
             identical=unit.digest == baseline.digest and _same_geometry(candidate),
             seconds=time.monotonic() - started,
         )
-
-    def _not_proven(self, text: SourceText, unit: Unit, baseline: Unit, target: CompiledKernel) -> str:
-        """What no run of this program can show to be right, by texts and PTX; "" if nothing is known to be so."""
-        judged, lower = unit_free_name(target.mangled), self._settings.lower_precision
-        path = self.workload.source
-        files = [File(side, parse(side, path)) for side in (self.text, text)]
-        more = calls_more(*files)
-        if why := why_not_by_ptx(baseline, unit, judged, wide=self._means_wide, lower=lower, calls_more=more):
-            return why
-        if why := assumes_more(baseline.evidence, unit.evidence, path):
-            return why
-        if why := why_not_followed(*files):
-            return f"{why}: it holds for this run's lengths alone"
-        if why := why_not_general(files[0], files[1], baseline, unit):
-            return f"{why}: it holds for what this run makes of them alone"
-        return ""
 
     def _rule(self, candidate: Candidate, text: SourceText, kernel: str) -> GridRule | None:
         """Of a candidate's grid, where it has one of its own."""
@@ -364,6 +348,8 @@ class Builder:
             timeout=self._settings.compile_seconds,
             through=through,
             keep_text=True,
+            # host code alone can call them
+            special_functions=False,
         )
         cubin = Path(evidence.cubin_path).read_bytes()
         alone = Unit(evidence, cubin, code_digest(cubin), cubin)

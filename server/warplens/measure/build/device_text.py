@@ -77,7 +77,7 @@ def _own(text: str, names: Sequence[str], system: tuple[str, ...]) -> str:
             continue
         if (file, flags) not in known:
             theirs = file.startswith(system) or "3" in flags.split()
-            known[file, flags] = not theirs or Path(file).name in names
+            known[file, flags] = not theirs or file.rpartition("/")[2] in names
         ours = known[file, flags]
     return "".join([*kept, text[at:] if ours else ""])
 
