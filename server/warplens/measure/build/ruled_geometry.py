@@ -8,6 +8,7 @@ card, more than all else that is done for most candidates of a search. A winner'
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -22,6 +23,9 @@ from warplens_tools.text import SourceText
 from warplens_tools.tunable.grid_rule import extent_of, grid_rule
 from warplens_tools.tunable.run_lengths import lengths_of
 from warplens_tools.tunable.source import File, Site
+
+#: A number of the run's own that is read from one of its arguments, as the text has it.
+_ARGUMENT = re.compile(r"argv\[(\d+)\]")
 
 
 def by_its_rule(
@@ -49,14 +53,14 @@ def by_rule(
     the candidate.
 
     Args:
-        launched: the kernel's shapes in the program as it is.
-        arguments: the program's: with any, a number that its text has for a run without is not taken for this run's.
+        launched: the kernel's shapes in the program as it is. All have the block that its text tells.
+        arguments: the program's: a number that its text has for a run without one of these is not taken for this run's.
     """
-    if not candidate.asks_program or len(launched) != 1:
+    if not candidate.asks_program or not launched:
         return candidate
     old, new = (File(text, parse(text, candidate.path)) for text in (before, after))
     was, now = _told(old, kernel, arguments), _told(new, kernel, arguments)
-    if was is None or now is None or was.block != launched[0].block:
+    if was is None or now is None or {was.block} != {shape.block for shape in launched}:
         return candidate
     if was.shared != now.shared:
         return candidate
@@ -83,12 +87,19 @@ def _told(file: File, name: str, arguments: Sequence[str]) -> _Told | None:
     if kernel is None or rule is None or any("?" in words.split() for words in rule):
         return None
     sites = file.launches_of(kernel)
-    if arguments and any(lengths_of(file, site.written[1]) for site in sites):
+    if arguments and any(_given(file, site, len(arguments)) for site in sites):
         return None
     blocks = {_block(file, site) for site in sites}
     shared = {_written(file, site) for site in sites}
     block = blocks.pop() if len(blocks) == 1 else None
     return _Told(block, shared.pop()) if block is not None and len(shared) == 1 else None
+
+
+def _given(file: File, site: Site, arguments: int) -> bool:
+    """Whether so many arguments of the program may say how long a block is. A number that is read from an argument
+    beyond them is what the text has for a run without: 256 of `argc > 3 ? atoi(argv[3]) : 256`."""
+    read = [_ARGUMENT.fullmatch(length) for length in lengths_of(file, site.written[1])]
+    return any(one is None or int(one[1]) <= arguments for one in read)
 
 
 def _block(file: File, site: Site) -> Extent | None:

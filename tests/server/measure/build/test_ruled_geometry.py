@@ -89,7 +89,7 @@ def test_what_follows_from_what_is_passed_asks_no_program(
     [
         # the program is not run as its text begins
         (PLAIN, PLAIN.replace(": 256", ": 192"), (128, 1, 1), ()),
-        (PLAIN, PLAIN.replace(": 256", ": 192"), (256, 1, 1), ("1000",)),
+        (PLAIN, PLAIN.replace(": 256", ": 192"), (256, 1, 1), ("1000", "256")),
         # a rule with a number that is not passed
         (
             PLAIN.replace("(n + block - 1) / block,", "most / block,"),
@@ -113,11 +113,41 @@ def test_the_program_is_asked_where_the_text_does_not_tell_all(
     assert found.asks_program and not found.grid_by_rule
 
 
-def test_a_kernel_of_several_shapes_asks_its_program() -> None:
+@pytest.mark.parametrize(("other", "ruled"), [((256, 1, 1), True), ((128, 1, 1), False)])
+def test_of_several_shapes_all_have_to_have_the_block_that_the_text_tells(
+    other: tuple[int, int, int], ruled: bool
+) -> None:
     asking = Candidate("c", "/k.cu", "scale", (), asks_program=True)
     texts = SourceText(PLAIN), SourceText(PLAIN.replace(": 256", ": 192"))
-    two = (shape((256, 1, 1)), msgspec.structs.replace(shape((256, 1, 1)), grid=(8, 1, 1)))
-    assert by_rule(asking, *texts, "scale", two, ()) == asking
+    two = (shape((256, 1, 1)), msgspec.structs.replace(shape(other), grid=(8, 1, 1)))
+    found = by_rule(asking, *texts, "scale", two, ())
+    assert (found.asks_program, found.grid_by_rule) == (not ruled, ruled)
+    assert found.block == ((192, 1, 1) if ruled else None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ruled"),
+    [
+        (("1000",), True),
+        # the run says how long a block is
+        (("1000", "256"), False),
+        (("1000", "256", "7"), False),
+    ],
+)
+def test_a_number_that_the_run_is_not_told_is_what_the_text_has_for_it(
+    arguments: tuple[str, ...], ruled: bool
+) -> None:
+    found = placed(PLAIN, PLAIN.replace(": 256", ": 192"), "scale", (256, 1, 1), arguments)
+    assert (found.asks_program, found.grid_by_rule) == (not ruled, ruled)
+    assert found.block == ((192, 1, 1) if ruled else None)
+
+
+@pytest.mark.parametrize("read", ["options.block", "atoi(next())", "atoi(argv[at])"])
+def test_a_number_that_the_run_may_be_told_anywhere_asks_the_program(read: str) -> None:
+    before = PLAIN.replace("atoi(argv[2])", read)
+    assert before != PLAIN
+    found = placed(before, before.replace(": 256", ": 192"), "scale", (256, 1, 1), ("1000",))
+    assert found.asks_program and not found.grid_by_rule
 
 
 def test_a_geometry_that_is_known_stays() -> None:
