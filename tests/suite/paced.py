@@ -39,8 +39,9 @@ from warplens.agent.searcher import Policy
 from warplens.agent.versions import Ask
 from warplens.measure.confirm import Confirmation
 from warplens.measure.costs import BUILD, COMPARE, SNAPSHOT, START, TIME
+from warplens.measure.pool.lane import Lane
 from warplens.measure.pool.local import MOST_LANES
-from warplens.measure.pool.pool import Lane, Pool
+from warplens.measure.pool.pool import Pool
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.service.optimize import causes_of, inputs_of
@@ -95,6 +96,9 @@ class RestingLane:
         self.busy = 0.0
         self._opens = opens
         self._takes, self._shared, self._kernel = takes, card, kernel
+
+    def expect(self, candidates: Sequence[Candidate]) -> None:
+        """Their builds take as long as others'."""
 
     def baseline(self, task: Task) -> Baseline:
         """One of a microsecond."""

@@ -11,6 +11,7 @@ import msgspec
 
 from warplens.agent.search_settings import EQUAL_TIME, Objective
 from warplens.agent.versions import Node
+from warplens.measure.judge import Baseline
 from warplens.measure.measures import Measures
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.process.task import Task
@@ -26,6 +27,9 @@ class JudgeSession(Measures, Protocol):
 @runtime_checkable
 class StreamingJudge(Protocol):
     """A judge of several lanes, such as `warplens.measure.pool`: it asks for more while it still judges."""
+
+    def baseline(self, *, task: Task = ..., first: Callable[[int], Sequence[Candidate]] = ...) -> Baseline:
+        """Measure the user's version; meanwhile `first` gives so many candidates that are likely judged first."""
 
     def stream(
         self,

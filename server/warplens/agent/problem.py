@@ -13,6 +13,7 @@ from warplens.agent.search_settings import Budget, Objective, SearchSettings
 from warplens.agent.searcher import Searcher
 from warplens.agent.versions import SearchedSpace
 from warplens.measure.judge import Baseline
+from warplens.measure.verdict import Candidate
 from warplens_tools.process.task import Task
 from warplens_tools.text import SourceText
 
@@ -72,3 +73,11 @@ class Problem(msgspec.Struct, frozen=True):
             seed=self.seed,
             headroom=headroom,
         )
+
+    def first(self, count: int, task: Task) -> list[Candidate]:
+        """So many candidates that a search is likely to begin with, as nothing of the baseline goes into them; none
+        where the kernel is not known before, or an earlier run is gone on with."""
+        if not self.kernel or self.resume:
+            return []
+        searcher = self.searcher(self.search, self.kernel, self.space(self.kernel), None)
+        return [ask.candidate for ask in searcher.ask(min(count, self.budget.candidates), task)]

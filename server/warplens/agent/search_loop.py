@@ -58,7 +58,10 @@ def optimize(
     baseline = None
     with task.within(_left(problem, started)) as limit:
         try:
-            baseline = judge.baseline(task=limit)
+            if isinstance(judge, StreamingJudge):
+                baseline = judge.baseline(task=limit, first=lambda count: problem.first(count, limit))
+            else:
+                baseline = judge.baseline(task=limit)
         except AwaitingError as error:
             raise AwaitingError([*error.waiting, *_begun(problem, judge, limit)]) from None
     if baseline is None:

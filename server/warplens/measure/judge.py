@@ -19,10 +19,13 @@ from types import TracebackType
 
 import msgspec
 
+from warplens.measure.build.ahead import Ahead
 from warplens.measure.build.candidates import Builder, Built
 from warplens.measure.build.geometry import NoGeometry
 from warplens.measure.build.own_geometry import as_written, asking
 from warplens.measure.build.ruled_geometry import by_its_rule
+from warplens.measure.build.unit import Unit
+from warplens.measure.card import card_of
 from warplens.measure.confirm import Confirmation, confirm
 from warplens.measure.costs import BUILD
 from warplens.measure.coverage import Coverage, kernel_twin
@@ -42,9 +45,9 @@ from warplens.measure.turn import Turn
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.measure.whole_gain import ProgramGain
 from warplens_tools.arch.gpu import Gpu
-from warplens_tools.arch.load import present_gpus, query_devices, target_architecture
+from warplens_tools.arch.load import target_architecture
 from warplens_tools.cuda.parse import parse
-from warplens_tools.errors import InputError, MissingToolError, TimeLimitError
+from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.evidence import Unknown
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.probe.job import UNTOLD_GRID
@@ -86,6 +89,7 @@ class Judge:
         self._twin: Twin | Unknown | None = None
         #: Geometries are taken from the rule of a text's launch, where it has one, until one does not hold.
         self._by_rule = True
+        self._ahead: Ahead[Unit | str] = Ahead()
 
     def __enter__(self) -> Judge:
         return self
@@ -98,6 +102,10 @@ class Judge:
     def close(self) -> None:
         """Remove the build folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def expect(self, candidates: Sequence[Candidate]) -> None:
+        """These are likely judged first: they are compiled while the baseline is measured. From any thread."""
+        self._ahead.expect(candidates)
 
     def baseline(self, *, task: Task = UNATTENDED) -> Baseline:
         """Build the program, run it as it is, survey its kernels; repeated calls answer from memory.
@@ -237,7 +245,7 @@ class Judge:
     def _open(self, task: Task, *, fresh: bool = False) -> PreparedWorkload:
         if self._opened is None or fresh:
             self._further, self._twin = None, None
-            gpu = self._gpu()
+            gpu = card_of(self._device)
             session = Session(
                 workload=self.workload,
                 toolchain=self._toolchain,
@@ -245,6 +253,7 @@ class Judge:
                 gpu=gpu,
                 settings=self.settings,
                 folder=self._folder,
+                ahead=self._ahead,
             )
             self._opened = open_workload(session, self._kernel, task, fresh=fresh)
         return self._opened
@@ -270,15 +279,6 @@ class Judge:
                 read=(str(library.parent),),
             )
         return self._outside
-
-    def _gpu(self) -> Gpu:
-        gpus = present_gpus()
-        if self._device < len(gpus):
-            return gpus[self._device]
-        why = query_devices().error or f"there is no GPU {self._device}"
-        raise MissingToolError(
-            f"nothing can be measured: {why}", remedy="run on a machine with an NVIDIA GPU"
-        )
 
     def _architecture(self, gpu: Gpu) -> str:
         if self._arch:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from warplens.measure.confirm import Confirmation
 from warplens.measure.session import Baseline
@@ -29,3 +29,11 @@ class Measures(Protocol):
 
     def confirm(self, candidate: Candidate, *, task: Task = ...) -> Confirmation:
         """Measure a winner again."""
+
+
+@runtime_checkable
+class Expects(Protocol):
+    """A judge that may begin with candidates before it is asked for them."""
+
+    def expect(self, candidates: Sequence[Candidate]) -> None:
+        """These are likely judged first. May be called while the baseline is measured, from another thread."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from warplens.measure.bound import confirmation_about, confirmation_seconds
+from warplens.measure.build.ahead import Ahead
 from warplens.measure.build.candidates import Builder, Built
 from warplens.measure.build.fence import around_program
 from warplens.measure.build.geometry import Geometries
@@ -84,6 +85,8 @@ class Session(msgspec.Struct, frozen=True):
     folder: Path
     #: Where the time of all that is judged goes.
     costs: Costs = msgspec.field(default_factory=Costs)
+    #: Candidates that are compiled while the baseline is measured.
+    ahead: Ahead[Unit | str] = msgspec.field(default_factory=Ahead)
 
     def build(self, folder: Path, overlay: Overlay | None, task: Task) -> Path:
         """The whole program, as it is or with one file replaced. Raises as `build_program`."""
@@ -204,7 +207,12 @@ def open_workload(session: Session, kernel: str, task: Task, *, fresh: bool = Fa
     """
     work, settings = session.workload, session.settings
     builder = Builder(
-        work, toolchain=session.toolchain, arch=session.arch, folder=session.folder, settings=settings
+        work,
+        toolchain=session.toolchain,
+        arch=session.arch,
+        folder=session.folder,
+        settings=settings,
+        ahead=session.ahead,
     )
     task.say("preparing the probe", None)
     library = probe_library(session.toolchain, task=task)
@@ -288,6 +296,7 @@ def _taken(kept: Kept, session: Session, builder: Builder, task: Task) -> _Seen 
     builder.begin(task)
     code = cubin.read_bytes()
     builder.fence.learn(known.evidence)
+    builder.build_ahead(task)
     unit = Unit(known.evidence, code, code_digest(code), code)
     with session.card("looking at the card", task) as watch:
         return _Seen(program, unit, known.surveyed, known.alone, watch.stop(), known.build_seconds)

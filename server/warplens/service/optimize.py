@@ -206,7 +206,8 @@ def optimize_file(
             + "".join((options.name, *options.without, *(["idioms"] if idioms else []))),
             search=options.search,
             budget=budget,
-            kernel=kernels[0] if elsewhere and len(kernels) == 1 else "",
+            # a model is asked with what was measured
+            kernel=kernels[0] if len(kernels) == 1 and (elsewhere or part is None) else "",
             seed=options.seed,
             resume=options.resume,
             control=options.control,

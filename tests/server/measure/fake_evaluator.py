@@ -39,10 +39,17 @@ class FakeJudge:
         with (self.folder / "log").open("a") as file:
             file.write(" ".join((self.card, *words)) + "\n")
 
+    def expect(self, candidates: Sequence[Candidate]) -> None:
+        self.log("expects", ",".join(candidate.id for candidate in candidates))
+
     def baseline(self, *, task: Task = UNATTENDED) -> Baseline:
         if self.said.get("fails"):
             raise InputError("the program itself exits with 1", remedy="make it succeed")
         task.say("measuring a baseline")
+        if "baseline" in self.said:
+            self.log("baseline")
+            self.wait(self.said["baseline"], task)
+            self.log("measured")
         return ComputedJudge(SourceText("")).baseline()
 
     def judge(

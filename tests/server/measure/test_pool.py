@@ -28,8 +28,19 @@ from warplens.measure.costs import TIME
 from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.judge_settings import Allowed
 from warplens.measure.pool.local import LocalLane, local_pool
-from warplens.measure.pool.messages import Answer, Done, Failed, Judging, Said, Setup, Told
+from warplens.measure.pool.messages import (
+    Answer,
+    Baselined,
+    Done,
+    Expecting,
+    Failed,
+    Judging,
+    Said,
+    Setup,
+    Told,
+)
 from warplens.measure.pool.on_ray import ray_pool
+from warplens.measure.pool.pace import FIRST
 from warplens.measure.pool.pool import Pool
 from warplens.measure.pool.worker import _Out, _Work
 from warplens.measure.verdict import Candidate, Verdict
@@ -256,6 +267,10 @@ class ThreadLane:
 
     def __init__(self, card: str, seconds: float = 0.0) -> None:
         self.card, self.done, self.seconds = card, ComputedJudge(SourceText(CODE)), seconds
+        self.expected: list[str] = []
+
+    def expect(self, candidates: Sequence[Candidate]) -> None:
+        self.expected += [candidate.text_hash for candidate in candidates]
 
     def baseline(self, task: Task) -> Baseline:
         return self.done.baseline(task=task)
@@ -364,6 +379,73 @@ def test_what_else_is_to_be_done_is_done_while_lanes_work_and_no_longer() -> Non
     pool = Pool([ThreadLane("a", 0.3)])
     pool.stream(candidates(2), lambda _: (), lambda v: told.append(v.candidate), meanwhile=meanwhile)
     assert left == [0] and len(told) == 2
+
+
+def test_what_a_search_begins_with_is_known_while_the_baseline_is_measured(folder: Path) -> None:
+    lanes = [ThreadLane("a"), ThreadLane("a")]
+    with open_store(folder) as store:
+        optimize(problem(kernel="scale"), Pool(lanes), store)
+    assert len(lanes[0].expected) == FIRST
+    assert lanes[0].expected == lanes[0].done.judged[:FIRST]
+    assert not lanes[1].expected
+
+
+@pytest.mark.parametrize("said", [{}, {"kernel": "scale", "resume": True}])
+def test_nothing_is_expected_of_a_kernel_that_is_not_known_yet_or_a_search_that_goes_on(
+    folder: Path, said: dict[str, object]
+) -> None:
+    lane = ThreadLane("a")
+    with open_store(folder) as store:
+        optimize(problem(**said), Pool([lane]), store)  # type: ignore[arg-type]
+    assert not lane.expected and lane.done.judged
+
+
+def test_cards_are_told_what_each_is_given_first() -> None:
+    lanes = [ThreadLane(card) for card in "ab"]
+    Pool(lanes, chunk=2).baseline(first=candidates_of)
+    assert [lane.expected for lane in lanes] == [["0", "1"], ["2", "3"]]
+
+
+def candidates_of(count: int) -> list[Candidate]:
+    return [Candidate(f"c{n}", "k.cu", "k", (), text_hash=str(n)) for n in range(count)]
+
+
+def test_what_is_wrong_with_the_first_steps_is_said_when_they_are_asked_for() -> None:
+    def first(count: int) -> list[Candidate]:
+        raise InputError(f"no {count} steps")
+
+    assert Pool([ThreadLane("a")]).baseline(first=first).kernel == "scale"
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_worker_lets_its_judge_know_while_it_measures_the_baseline(folder: Path, *, late: bool) -> None:
+    """Whether the judge is there or will be."""
+    out = io.BytesIO()
+    work = _Work(setup(folder, baseline=0.5), _Out(out))  # type: ignore[arg-type]
+    if not late:
+        work.expect(Expecting(tuple(candidates(2))))
+    work.start()
+    work.ask(Baselined())
+    while late and ["baseline"] not in log(folder):
+        time.sleep(0.01)
+    if late:
+        work.expect(Expecting(tuple(candidates(2))))
+    until = time.monotonic() + PATIENCE
+    while ["measured"] not in log(folder) and time.monotonic() < until:
+        time.sleep(0.01)
+    work.end()
+    work.join(PATIENCE)
+    said = log(folder)
+    assert ["expects", "c0,c1"] in said
+    assert said.index(["expects", "c0,c1"]) < said.index(["measured"])
+
+
+def test_a_lane_s_worker_is_told_without_an_answer(folder: Path) -> None:
+    with local_pool(setup(folder, baseline=0.2), ["a"], 1) as pool:
+        pool.baseline(first=lambda count: candidates(count))
+        verdicts = pool.judge(candidates(2))
+    assert [v.candidate for v in verdicts] == ["c0", "c1"]
+    assert ["a", "expects", "c0,c1,c2,c3"] in log(folder)
 
 
 def test_a_lane_that_opens_while_others_work_is_given_work_at_once() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from warplens.measure.build.ahead import Ahead
 from warplens.measure.build.allowed import HOST_EDITS, why_outside
 from warplens.measure.build.both_sides import both_sides
 from warplens.measure.build.fence import Fence
@@ -34,6 +35,7 @@ from warplens.measure.build.linking import (
 from warplens.measure.build.not_shown import NotShown
 from warplens.measure.build.probe_job import job_of
 from warplens.measure.build.unit import Unit, counterpart, why_more
+from warplens.measure.build.unit_alone import Through, compiled_alone
 from warplens.measure.build.wide import means_wide
 from warplens.measure.costs import BUILD
 from warplens.measure.judge_settings import MeasureSettings
@@ -49,11 +51,10 @@ from warplens_tools.errors import (
 from warplens_tools.evidence import CompiledKernel, Unknown
 from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.task import UNATTENDED, Task
-from warplens_tools.run.build import Overlay, flags_of, place
+from warplens_tools.run.build import Overlay, flags_of
 from warplens_tools.run.probe.job import JobCandidate
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText
-from warplens_tools.toolchain.compile import compile_unit
 from warplens_tools.toolchain.link import carried_units, carries_relocatable, device_link
 from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.symbols import code_digest
@@ -62,8 +63,6 @@ from warplens_tools.tunable.source import File
 
 #: What nvcc and ptxas say of code that only a device linker makes whole.
 _NEEDS_LINKING = re.compile(r"separate compilation mode|Unresolved extern function|Undefined reference to")
-#: Makes of a command the one that is run.
-Through = Callable[[Sequence[str | Path]], Sequence[str | Path]]
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -88,8 +87,10 @@ class Builder:
         arch: str,
         folder: Path,
         settings: MeasureSettings,
+        ahead: Ahead[Unit | str] | None = None,
     ) -> None:
-        self.workload = workload
+        """`ahead`: candidates of it are compiled as soon as the baseline is."""
+        self.workload, self._ahead = workload, ahead or Ahead()
         self._toolchain, self._arch, self._folder, self._settings = toolchain, arch, folder, settings
         self._flags = loadable(flags_of(workload))
         self._heavy = threading.Lock()
@@ -150,7 +151,27 @@ class Builder:
                 remedy="build the program with -rdc=true from all units whose device code the kernel calls",
             ) from error
         self.fence.learn(unit.evidence, self._linked.others if self._linked is not None else ())
+        self.build_ahead(task)
         return unit
+
+    def build_ahead(self, task: Task = UNATTENDED) -> None:
+        """Compile what is expected: the fence has learned what the baseline's unit reads."""
+
+        def begins(candidate: Candidate) -> tuple[str, Callable[[], Unit | str]] | None:
+            try:
+                text = self.edited(candidate)
+            except InputError:
+                return None
+            if why_outside(self.text, text, candidate.kernel, self.workload.source) != ("", ""):
+                return None
+            folder = self._folder / f"ahead-{hashlib.sha256(text.text.encode()).hexdigest()[:16]}"
+            return text.text, lambda: self._sides(text, folder, task, at_once=True)
+
+        self._ahead.begin(begins, self._jobs)
+
+    @property
+    def _jobs(self) -> int:
+        return self._settings.build_jobs or os.cpu_count() or 1
 
     def _linked_baseline(self, program: bytes, folder: Path, task: Task) -> Unit | None:
         """The unit linked with what the program carries; None where it is whole by itself there."""
@@ -242,10 +263,10 @@ class Builder:
 
         `program` is the built program's file, which knows its variables by their own names.
         """
-        jobs = self._settings.build_jobs or os.cpu_count() or 1
-        with ThreadPoolExecutor(jobs) as pool:
+        at_once = len(candidates) <= self._jobs
+        with ThreadPoolExecutor(self._jobs) as pool:
             futures = [
-                pool.submit(self._build, candidate, baseline, target, program, task, len(candidates) <= jobs)
+                pool.submit(self._build, candidate, baseline, target, program, task, at_once)
                 for candidate in candidates
             ]
             for future in as_completed(futures):
@@ -270,14 +291,11 @@ class Builder:
             if launches:
                 self.changing_host.add(candidate.id)
                 return Verdict(candidate.id, "refused", f"{launches} ({HOST_EDITS})")
-            # an id is anyone's text, a folder's name is not
-            folder = self._folder / hashlib.sha256(candidate.id.encode()).hexdigest()[:16]
-            with self.heavy(text.text):
-                unit = both_sides(
-                    lambda: self._gates.why_not(text.text, folder, task),
-                    lambda: self._inside(Overlay(self.workload.source, text.text), folder, task),
-                    at_once=at_once,
-                )
+            unit = self._ahead.take(text.text)
+            if unit is None:
+                # an id is anyone's text, a folder's name is not
+                folder = self._folder / hashlib.sha256(candidate.id.encode()).hexdigest()[:16]
+                unit = self._sides(text, folder, task, at_once=at_once)
             if isinstance(unit, str):
                 self.changing_host.add(candidate.id)
                 return Verdict(candidate.id, "refused", f"{unit} ({HOST_EDITS})")
@@ -301,6 +319,15 @@ class Builder:
             identical=unit.digest == baseline.digest and _same_geometry(candidate),
             seconds=time.monotonic() - started,
         )
+
+    def _sides(self, text: SourceText, folder: Path, task: Task, *, at_once: bool) -> Unit | str:
+        """What a text compiles to, or why its host side is another. Raises as `both_sides`."""
+        with self.heavy(text.text):
+            return both_sides(
+                lambda: self._gates.why_not(text.text, folder, task),
+                lambda: self._inside(Overlay(self.workload.source, text.text), folder, task),
+                at_once=at_once,
+            )
 
     def _rule(self, candidate: Candidate, text: SourceText, kernel: str) -> GridRule | None:
         """Of a candidate's grid, where it has one of its own."""
@@ -328,31 +355,17 @@ class Builder:
         return True
 
     def _compile(self, overlay: Overlay | None, folder: Path, through: Through, task: Task) -> Unit:
-        unit = Path(self.workload.unit)
-        flags, text = self._flags, None
-        if overlay is not None:
-            # a header's new text lies where the unit's includes find it first
-            placed = place(overlay, unit, flags.arguments, folder / "source")
-            text = overlay.text if Path(overlay.path) == unit else unit.read_text("utf-8", "replace")
-            options = (f"-I{folder / 'source'}",) if Path(overlay.path) != unit else ()
-            arguments = (*options, *placed.options, *flags.arguments)
-            flags = msgspec.structs.replace(flags, arguments=arguments)
-        evidence = compile_unit(
-            unit,
+        alone = compiled_alone(
+            self.workload,
+            self._flags,
+            overlay,
             toolchain=self._toolchain,
-            flags=flags,
             arch=self._arch,
-            workdir=folder,
-            overlay=text,
-            task=task,
+            folder=folder,
             timeout=self._settings.compile_seconds,
             through=through,
-            keep_text=True,
-            # host code alone can call them
-            special_functions=False,
+            task=task,
         )
-        cubin = Path(evidence.cubin_path).read_bytes()
-        alone = Unit(evidence, cubin, code_digest(cubin), cubin)
         return alone if self._linked is None else self._link(alone, folder, through, task)
 
     def _link(self, unit: Unit, folder: Path, through: Through, task: Task) -> Unit:

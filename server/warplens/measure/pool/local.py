@@ -21,6 +21,7 @@ from warplens.measure.pool.messages import (
     Confirmed,
     Confirming,
     Done,
+    Expecting,
     Failed,
     Judging,
     LostError,
@@ -81,6 +82,11 @@ class LocalLane:
     def lost(self) -> bool:
         """Whether nothing more comes of it: its process ended."""
         return self._lost.is_set()
+
+    def expect(self, candidates: Sequence[Candidate]) -> None:
+        """These are likely judged first. That a worker ended is said by what is asked of it."""
+        with contextlib.suppress(LostError):
+            self._send(Expecting(tuple(candidates)))
 
     def baseline(self, task: Task) -> Baseline:
         """Measure the baseline on its card.

@@ -50,6 +50,12 @@ class Baselined(msgspec.Struct, frozen=True, tag="baseline"):
     baseline: Baseline | None = None
 
 
+class Expecting(msgspec.Struct, frozen=True, tag="expect"):
+    """These are likely judged first. Nothing is answered."""
+
+    candidates: tuple[Candidate, ...]
+
+
 class Judging(msgspec.Struct, frozen=True, tag="judge"):
     """Judge these."""
 
@@ -99,7 +105,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     remedy: str = ""
 
 
-Request = Baselined | Judging | Confirming | Stop
+Request = Baselined | Expecting | Judging | Confirming | Stop
 Answer = Baselined | Told | Confirmed | Said | Done | Failed
 
 

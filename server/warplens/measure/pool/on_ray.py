@@ -120,6 +120,9 @@ class RayLane:
         """Never for good: the next task finds another worker."""
         return False
 
+    def expect(self, candidates: Sequence[Candidate]) -> None:
+        """Nothing is built beforehand: which worker will judge them is not known."""
+
     def baseline(self, task: Task) -> Baseline:
         """Measure the baseline.
 

@@ -13,13 +13,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Protocol
 
 import msgspec
 
 from warplens.measure.confirm import Confirmation
+from warplens.measure.pool.lane import Lane
 from warplens.measure.pool.messages import LostError, failure, raised
-from warplens.measure.pool.pace import Pace
+from warplens.measure.pool.pace import FIRST, Pace
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.errors import CancelledError, ToolFailedError, WarplensError
@@ -37,27 +37,8 @@ _POLL = 0.2
 #: Gives further candidates. It is told whether a card has nothing to do without them: where that is not so, it may hold
 #: some back until a verdict comes.
 More = Callable[[bool], Sequence[Candidate]]
-
-
-class Lane(Protocol):
-    """A judge somewhere, that does one thing at a time."""
-
-    card: str
-    confirmation_seconds: float
-    confirmation_about: float
-
-    @property
-    def lost(self) -> bool:
-        """Whether nothing more comes of it."""
-
-    def baseline(self, task: Task) -> Baseline:
-        """Measure the baseline on its card."""
-
-    def judge(self, candidates: Sequence[Candidate], told: Callable[[Verdict], None], task: Task) -> None:
-        """Judge candidates."""
-
-    def confirm(self, candidate: Candidate, task: Task) -> Confirmation:
-        """Measure a winner again."""
+#: Gives so many candidates that are likely judged first.
+First = Callable[[int], Sequence[Candidate]]
 
 
 class _Free(msgspec.Struct, frozen=True):
@@ -88,8 +69,9 @@ class Pool:
     ) -> None:
         self._close()
 
-    def baseline(self, *, task: Task = UNATTENDED) -> Baseline:
-        """The baseline on the first card; the others measure theirs at the same time, each for itself.
+    def baseline(self, *, task: Task = UNATTENDED, first: First = lambda _: ()) -> Baseline:
+        """The baseline on the first card; the others measure theirs at the same time, each for itself. `first` gives,
+        in this thread, so many candidates that are likely judged first: the lanes build them meanwhile.
 
         Raises:
             As `Judge.baseline`, where no card could; ToolFailedError where all workers ended.
@@ -108,6 +90,7 @@ class Pool:
         threads = [threading.Thread(target=measure, args=(n,), daemon=True) for n in firsts]
         for thread in threads:
             thread.start()
+        self._expect(firsts, first)
         for thread in threads:
             thread.join()
         task.check()
@@ -121,6 +104,16 @@ class Pool:
         if isinstance(error, WarplensError) and not isinstance(error, LostError):
             raise error
         raise ToolFailedError("every worker of the pool ended before a baseline was measured")
+
+    def _expect(self, firsts: Sequence[int], first: First) -> None:
+        """Tell lanes, each of another card, what they are given first; they are served in their order."""
+        size = min(FIRST, self._chunk)
+        # what is wrong with it is said when it is asked for
+        with contextlib.suppress(WarplensError):
+            candidates = first(size * len(firsts))
+            for place, number in enumerate(sorted(firsts)):
+                if chunk := candidates[place * size : (place + 1) * size]:
+                    self._lanes[number].expect(chunk)
 
     def _warm(self) -> None:
         """Let the other lanes of each card take what its first one has found, while the first candidates are made."""

@@ -16,12 +16,13 @@ from typing import BinaryIO
 
 import msgspec
 
-from warplens.measure.measures import Measures
+from warplens.measure.measures import Expects, Measures
 from warplens.measure.pool.messages import (
     Answer,
     Baselined,
     Confirmed,
     Confirming,
+    Expecting,
     Judging,
     Request,
     Said,
@@ -32,7 +33,7 @@ from warplens.measure.pool.messages import (
     failure,
     opened,
 )
-from warplens.measure.verdict import Verdict
+from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.decode import from_json
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.task import Task
@@ -46,6 +47,20 @@ class _Work(threading.Thread):
         self._setup, self._out = setup, out
         self._requests: queue.SimpleQueue[tuple[Request, CancelToken] | None] = queue.SimpleQueue()
         self._token = CancelToken()
+        self._opening = threading.Lock()
+        self._judge: Measures | None = None
+        self._expected: tuple[Candidate, ...] = ()
+
+    def expect(self, request: Expecting) -> None:
+        """Let the judge know, or whichever will be opened."""
+        with self._opening:
+            self._expected += request.candidates
+            self._let_know()
+
+    def _let_know(self) -> None:
+        if self._expected and isinstance(self._judge, Expects):
+            self._judge.expect(self._expected)
+            self._expected = ()
 
     def ask(self, request: Request) -> None:
         """Have it answered, after those before it."""
@@ -63,17 +78,22 @@ class _Work(threading.Thread):
 
     def run(self) -> None:
         with contextlib.ExitStack() as stack:
-            judge: Measures | None = None
             while (asked := self._requests.get()) is not None:
                 request, token = asked
                 task = Task(self._progress, token)
                 try:
-                    if judge is None:
-                        judge = stack.enter_context(opened(self._setup))
+                    judge = self._judge or self._open(stack)
                     self._answer(judge, request, task)
                     self._say(done(judge))
                 except BaseException as error:  # noqa: BLE001 - it travels to whoever asked
                     self._say(failure(error))
+
+    def _open(self, stack: contextlib.ExitStack) -> Measures:
+        judge = stack.enter_context(opened(self._setup))
+        with self._opening:
+            self._judge = judge
+            self._let_know()
+        return judge
 
     def _answer(self, judge: Measures, request: Request, task: Task) -> None:
         if isinstance(request, Baselined):
@@ -124,6 +144,8 @@ def main() -> None:
         request = from_json(line, Request)
         if isinstance(request, Stop):
             work.stop()
+        elif isinstance(request, Expecting):
+            work.expect(request)
         else:
             work.ask(request)
     work.end()
