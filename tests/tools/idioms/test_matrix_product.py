@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"
-      "Matrix products and their like, written anew: programs print the same on the host, at sizes that no tile divides."""
+"""Matrix products and their like, written anew: programs print the same, at sizes that no tile divides."""
 
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ __global__ void sgemm(int M, int N, int K, float alpha, const float* A, const fl
   else C[row * N + col] = alpha * tmp + beta * C[row * N + col];
 }
 """,
-        MNK
-        + "  Device<float> a(m * k), b(k * n, 2), c(m * n, 3);\n  sgemm<<<dim3((n + 15) / 16, (m + "
+        MNK + "  Device<float> a(m * k), b(k * n, 2), c(m * n, 3);\n  sgemm<<<dim3((n + 15) / 16, (m + "
         "15) / 16), dim3(16, 16)>>>(m, n, k, 2.0f, a, b, 0.5f, c); c.show();",
     ),
     "pointwise convolution of a batch": (
@@ -45,8 +43,7 @@ __global__ void conv1x1(const float* x, const float* w, const float* b, float* y
   }
 }
 """,
-        MNK
-        + "  Device<float> x(2 * k * n), w(m * k, 2), b(m, 4), y(2 * m * n, 3);\n  "
+        MNK + "  Device<float> x(2 * k * n), w(m * k, 2), b(m, 4), y(2 * m * n, 3);\n  "
         "conv1x1<<<dim3((n + 31) / 32, (m + 7) / 8, 2), dim3(32, 8)>>>(x, w, b, y, k, m, n); "
         "y.show();",
     ),
@@ -62,8 +59,7 @@ __global__ void qk(const float* q, const float* k, float* out, int S, int H, int
   out[(bh * S + qi) * S + kj] = kj > qi ? -INFINITY : dot * scale;
 }
 """,
-        MNK
-        + "  int H = 2; Device<float> q(2 * m * H * k), kk(2 * m * H * k, 2), o(2 * H * m * m, 3); "
+        MNK + "  int H = 2; Device<float> q(2 * m * H * k), kk(2 * m * H * k, 2), o(2 * H * m * m, 3); "
         "(void)n;\n  qk<<<dim3((m + 15) / 16, (m + 15) / 16, 2 * H), dim3(16, 16)>>>(q, kk, o, "
         "m, H, k, 0.25f); o.show();",
     ),
@@ -80,8 +76,7 @@ __global__ void mmw(float* C, float* A, float* B, int wA, int wB, int hA) {
   }
 }
 """,
-        MNK
-        + "  Device<float> a(m * k), b(k * n, 2), c(m * n, 3);\n  mmw<<<dim3((n + 15) / 16, (m + "
+        MNK + "  Device<float> a(m * k), b(k * n, 2), c(m * n, 3);\n  mmw<<<dim3((n + 15) / 16, (m + "
         "15) / 16), dim3(16, 16)>>>(c, a, b, k, n, m); c.show();",
     ),
     "bytes times floats, scaled in the loop": (
@@ -94,14 +89,14 @@ __global__ void mixed(const unsigned char* A, const float* B, float* C, int M, i
   C[row * N + col] = s;
 }
 """,
-        MNK
-        + "  Device<unsigned char> a(m * k); Device<float> b(k * n, 2), c(m * n, 3);\n  "
+        MNK + "  Device<unsigned char> a(m * k); Device<float> b(k * n, 2), c(m * n, 3);\n  "
         "mixed<<<dim3((n + 15) / 16, (m + 15) / 16), dim3(16, 16)>>>(a, b, c, m, n, k); c.show();",
     ),
     "bias and gelu, half out": (
         """
-_
-      device__ inline float gelu(float x) { return 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x))); }
+__device__ inline float gelu(float x) {
+  return 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
+}
 __global__ void linear_gelu(__half* __restrict__ out, const float* __restrict__ in,
     const float* __restrict__ w, const float* __restrict__ bias, int rows, int ic, int oc) {
   int r = blockIdx.x * blockDim.x + threadIdx.x;
@@ -115,8 +110,7 @@ __global__ void linear_gelu(__half* __restrict__ out, const float* __restrict__ 
   }
 }
 """,
-        MNK
-        + "  Device<float> a(m * k), b(n * k, 2), bias(n, 5); Device<__half> c(m * n, 3);\n  "
+        MNK + "  Device<float> a(m * k), b(n * k, 2), bias(n, 5); Device<__half> c(m * n, 3);\n  "
         "linear_gelu<<<dim3((m + 15) / 16, (n + 15) / 16), dim3(16, 16)>>>(c, a, b, bias, m, k, "
         "n); c.show();",
     ),
