@@ -125,6 +125,7 @@ def _run(
                 "poison": "poison" not in given_up,
                 "fill": "fill" not in given_up,
                 "perturb": settings.perturb_inputs and "perturb" not in given_up,
+                "lazily": True,
                 "compare_seconds": settings.accompany_seconds / max(1, len(replacements)),
                 "stands": stands,
             },

@@ -316,7 +316,7 @@ class Visits:
                 "timing_seconds": s.timing_seconds,
                 "timing_seconds_most": s.timing_seconds_most,
                 "learn_seconds": self._learning(),
-                "compare_seconds": _COMPARING * self._learning(),
+                "compare_seconds": _COMPARING * s.learn_seconds * max(1.0, self._learns),
                 "twin_seconds": _TWIN * self._learning(),
                 "rounds_min": s.rounds_min,
                 "rounds_max": s.rounds_max,
@@ -334,6 +334,8 @@ class Visits:
                 "sifts": self._look.sifts,
                 "events": place.from_events,
                 "any_block": place.any_block,
+                # bounds of rounding are learned of a set of inputs once somebody's results are other bits there
+                "lazily": True,
             },
         )
 

@@ -105,7 +105,7 @@ Job job_for(const std::string& result, bool stands) {
     candidate.parameters = {{0, Element::f32, true, false, false, 0}, {1, Element::f32, false, false, false, 0}};
     job.candidates = {candidate};
     job.options = {{"repeats", 2}, {"tolerance_factor", 8}, {"learn_seconds", 1e9}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
-                   {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}, {"compare_seconds", 60},
+                   {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}, {"lazily", 0}, {"compare_seconds", 60},
                    {"stands", stands ? 1.0 : 0.0}};
     return job;
 }

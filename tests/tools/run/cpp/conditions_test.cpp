@@ -189,7 +189,7 @@ Job job() {
     made.variants.push_back({"two", 2, 0, Variant::less, 1});
     add("against", Variant::against, 2, true);
     made.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"learn_seconds", 1e9}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
-                    {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}};
+                    {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}, {"lazily", 0}};
     return made;
 }
 

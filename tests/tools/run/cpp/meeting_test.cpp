@@ -105,7 +105,7 @@ Job job() {
     made.variants = {beside, {"infinities that meet", Variant::meeting, 0, Variant::infinities}, {"zeros below zero", 1, 0, Variant::minus, 1},
                      {"a length of zero", 1, 0, Variant::none, 0}};
     made.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"learn_seconds", 1e9}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
-                    {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}};
+                    {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}, {"lazily", 0}};
     return made;
 }
 

@@ -106,7 +106,7 @@ Job job_for(const Device& device, std::uint64_t seed) {
     job.variants.push_back({"with spikes", 1, 0, Variant::spikes});
     job.variants.push_back({"with mixed signs", 1, 0, Variant::signs});
     job.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"learn_seconds", 1e9}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
-                   {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}};
+                   {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}, {"lazily", 1}};
     return job;
 }
 
@@ -114,9 +114,11 @@ Job job_for(const Device& device, std::uint64_t seed) {
 std::string judged(Oracle& oracle, Device& device, const simulated::Kernel& candidate) {
     fake::Kernel kernel = device.kernel(candidate);
     for (const Case& c : oracle.cases()) {
-        oracle.prepare(c);
-        device.launch(kernel).go(nullptr);
-        const Outcome outcome = oracle.verify(c);
+        const Outcome outcome = oracle.compared(c, [&] {
+            oracle.prepare(c);
+            device.launch(kernel).go(nullptr);
+            return oracle.verify(c);
+        });
         const std::string said = outcome.reason.empty() ? "" : std::string(outcome.state) + ": " + outcome.reason + ", on " + c.variant.name;
         if (!oracle.recover()) return "damaged";
         if (!said.empty()) return said;

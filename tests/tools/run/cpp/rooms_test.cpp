@@ -180,7 +180,7 @@ Job job(bool fewer) {
     for (int k = 0; k < 64 && !fewer; ++k) made.variants.push_back({"one " + std::to_string(k), 1, 0, Variant::numbers, k});
     for (int k = 0; k < 8 && !fewer; ++k) made.variants.push_back({"several " + std::to_string(k), 1, 0, Variant::numbers, -1});
     made.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"learn_seconds", 1e9}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
-                    {"hang_seconds", 60}, {"poison", fewer}, {"fill", 1}, {"perturb", 1}};
+                    {"hang_seconds", 60}, {"poison", fewer}, {"fill", 1}, {"perturb", 1}, {"lazily", 0}};
     return made;
 }
 

@@ -95,7 +95,7 @@ Job job(bool tells_nan) {
     made.variants = {{"noise", 1, 0.5, Variant::moved}, {"NaN", 1, 0, Variant::specials}, {"rows of NaN", 1, 0, Variant::voids},
                      {"high", 1, 0, Variant::high}, {"in place", 1, 0, Variant::aliased, 0}};
     made.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"learn_seconds", 1e9}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
-                    {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}};
+                    {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}, {"lazily", 0}};
     return made;
 }
 

@@ -119,7 +119,7 @@ Job job() {
                      {"negated", -1, 0, Variant::moved}, kind("signs", Variant::signs),
                      kind("standing", Variant::standing), {"met", 1, 0, Variant::met, 0}};
     made.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"learn_seconds", 1e9}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
-                    {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}};
+                    {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}, {"lazily", 0}};
     return made;
 }
 

@@ -82,7 +82,7 @@ Job job(const std::string& result, const std::vector<std::string>& names) {
         made.candidates.push_back(c);
     }
     made.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"learn_seconds", 60}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
-                    {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}, {"time", 0}, {"compare_seconds", 60}, {"events", 0}, {"sift", 0}, {"bar", 0}, {"sifts", 0}};
+                    {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}, {"lazily", 1}, {"time", 0}, {"compare_seconds", 60}, {"events", 0}, {"sift", 0}, {"bar", 0}, {"sifts", 0}};
     return made;
 }
 

@@ -157,8 +157,7 @@ void Accompaniment::compare(Part& part, const Launch& launch) {
                 wait(stream_, oracle.limit());
                 return oracle.verify(c);
             };
-            outcome = once();
-            if (oracle.learns_written(c, outcome)) outcome = once();
+            outcome = oracle.compared(c, once);
             if (!outcome.reason.empty()) outcome = oracle.reconsider(c, outcome);
             outcome = oracle.own_doing(c, outcome, [&] { oracle.prepare(c); });
             memory_->unbind();

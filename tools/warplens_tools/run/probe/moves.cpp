@@ -36,6 +36,38 @@ void Oracle::learn_rounding(Case& c) {
         move_inputs(c, 0, moved_pairs(c.variant.own()));
     }
     for (Expected& e : c.expected) settle(e, tolerance_);
+    c.bounded = true;
+}
+
+// Whether bounds are needed before any candidate is looked at: where the kernel's own results are not always the same, or
+// its own inputs tell nothing, they decide which sets of inputs say something.
+bool Oracle::needs_bounds() const {
+    const auto& own = cases_[0].expected;
+    auto varies = [](const Expected& e) { return !e.spread.empty() || e.unordered || !e.repeats; };
+    return blind_ || !job_.option("lazily") || std::any_of(own.begin(), own.end(), varies);
+}
+
+bool Oracle::learns_bounds(const Case& of, const Outcome& first) {
+    Case& c = cases_[static_cast<std::size_t>(&of - cases_.data())];
+    if (first.bitwise || c.bounded) return false;
+    memory_.unbind();
+    // whatever was written beyond what a launch's own start puts back
+    if (!recover()) return false;
+    learn_rounding(c);
+    // what is NaN is not looked at for its size
+    c.mute = !c.variant.odd() && sight(c).blind();
+    return true;
+}
+
+Outcome Oracle::compared(const Case& c, const std::function<Outcome()>& once) {
+    Outcome outcome = once();
+    for (const auto learns : {&Oracle::learns_bounds, &Oracle::learns_written, &Oracle::learns_more}) {
+        const double started = now();
+        const bool more = (this->*learns)(c, outcome);
+        later_ += now() - started;
+        if (more) outcome = once();
+    }
+    return outcome;
 }
 
 // As many pairs of moves as bring those of a case from one number to another.

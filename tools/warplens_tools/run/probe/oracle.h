@@ -41,6 +41,8 @@ struct Case {
     bool referenced = false;         // what its sums come to in parts was asked
     int pairs = 0;                   // moves, up and down, that its bounds were learned from
     bool asked = false;              // the baseline was asked again where it writes
+    bool bounded = false;            // its bounds were learned
+    bool mute = false;               // rounding alone may change the results wholly: who differs there is not compared
     // Whether a length is half of what it was, or less: a far smaller problem, which another version may well suit.
     bool shrinks() const {
         return std::any_of(arguments.numbers.begin(), arguments.numbers.end(), [](const auto& n) { return n.first > 0 && 2 * n.second <= n.first; });
@@ -82,6 +84,14 @@ class Oracle {
     // The outcome of the run that `verify` has just looked at, once it is known what sums come to in parts: asked where
     // somebody is about to be called wrong, since it takes many runs. `known` as for `verify`.
     Outcome reconsider(const Case& c, const Outcome& first, Sums* known = nullptr);
+    // The outcome of a launch on the case, once all is learned of it that the outcome rests on: `once` prepares the case,
+    // launches, and verifies.
+    Outcome compared(const Case& c, const std::function<Outcome()>& once);
+    // Seconds of that in which the original was at work.
+    double later() const { return later_; }
+    // Whether the bounds of that case are learned now, since somebody's results are not the very bits: on most sets of
+    // inputs nobody's differ. Once for each case.
+    bool learns_bounds(const Case& c, const Outcome& first);
     // Whether the bounds of that case were learned anew, of more moves, since somebody is about to be called wrong by little:
     // one or two moves see too little of some among many results. Once for each case.
     bool learns_more(const Case& c, const Outcome& first);
@@ -145,6 +155,7 @@ class Oracle {
     const std::uint8_t* read_now(std::size_t stretch);
     void learn_own();
     void learn_rounding(Case& c);
+    bool needs_bounds() const;
     void move_inputs(Case& c, int from, int pairs);
     void learn_reference(Case& c);
     std::vector<std::vector<double>> added_up(const Case& c, std::uint64_t parts, std::size_t area);
@@ -185,6 +196,7 @@ class Oracle {
     bool find_put_back(const std::vector<Bytes>& original, std::vector<bool>& poisoned);
     bool find_added_to(const std::vector<Bytes>& original, std::vector<bool>& poisoned);
     bool poisoned_runs_agree(const std::vector<Bytes>& original, std::vector<bool>& poisoned);
+    Outcome run_elsewhere(const Case& c);
     void learn_variants();
     void drop(std::size_t index);              // a case that says nothing
     bool changes_nothing(const Case& c) const;
@@ -216,6 +228,7 @@ class Oracle {
     double limit_ = 0, drawn_limit_ = 0;  // of one launch, and of one of the kernel's on inputs that are not its own
     double started_ = now(), budget_ = 0;  // seconds
     double off_ = 0;                // of the kernel's own results, by what its sums come to in parts, relative
+    double later_ = 0;              // seconds of learning since candidates were looked at
     double referring_ = 0;          // seconds that asking what sums come to in parts has taken
     double takes_ = 0;              // seconds of one launch
     bool lowers_ = false;           // a lower precision is allowed, and there are inputs that it must not change

@@ -94,9 +94,9 @@ bool Trial::check_timed(Loaded* loaded, bool flushed, Samples& samples) {
     const Case& c = timed_case();
     Outcome outcome = oracle_.verify(c, &samples.right);
     ++samples.checked;
-    if (outcome.reason.empty()) return true;
     // another round shows whether it is right by what is known now
-    if (oracle_.learns_written(c, outcome)) return oracle_.prepare(c), false;
+    if (oracle_.learns_bounds(c, outcome) || oracle_.learns_written(c, outcome)) return oracle_.prepare(c), false;
+    if (outcome.reason.empty()) return true;
     const bool asks = !c.referenced;
     outcome = oracle_.reconsider(c, outcome, &samples.right);
     const bool asked = asks && c.referenced;

@@ -218,9 +218,9 @@ class Visit {
             looking_at_roomy_ = &in.oracle == roomy_.get();
             results_.pulse();
             if (now() > compared_until_) return too_long(worst);
-            Outcome outcome = once(in, loaded, c);
-            if (in.oracle.learns_written(c, outcome)) outcome = once(in, loaded, c);
-            if (in.oracle.learns_more(c, outcome)) outcome = once(in, loaded, c);
+            const double later = in.oracle.later();
+            Outcome outcome = in.oracle.compared(c, [&] { return once(in, loaded, c); });
+            compared_until_ += in.oracle.later() - later;
             if (!outcome.reason.empty()) outcome = in.oracle.reconsider(c, outcome);
             if (!outcome.reason.empty())
                 outcome = in.oracle.by_another_grid(c, loaded.launch(), outcome, [&](const Launch& other) { return once(in, loaded, c, &other); });
