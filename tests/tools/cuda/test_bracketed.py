@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from warplens_tools.cuda.facts.accesses import accesses
 from warplens_tools.cuda.parse import parse
-from warplens_tools.cuda.syntax.bracketed import without_brackets
+from warplens_tools.cuda.syntax.bracketed import with_conversions, without_brackets
 from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.text import SourceText
 
@@ -60,3 +60,24 @@ def test_an_index_of_bracketed_arguments_is_read(macro: bool) -> None:
     )
     (found,) = accesses(parse_tree(text), parse(text, "k.cu").kernels[0])
     assert found.index is not None and str(found.index.coefficient("threadIdx.x")) != "0"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "int ok = (s[0] == '-') & (unsigned(s[1] - '0') < 10u) & (unsigned(s[2] - '0') < 10u)",
+        "if (unsigned(i) < 4 && k > 3) return",
+        "int ok = (signed(i) < 4) * (unsigned (k) > 4)",
+        "int ok = ( unsigned(i) < 4) == (unsigned(k) - 3)",
+    ],
+)
+def test_a_conversion_at_the_beginning_of_brackets_is_no_function(said: str) -> None:
+    text = SourceText(f"__global__ void f(const char* s, int i, int k) {{ {said}; }}\n__global__ void g() {{}}\n")
+    model = parse(text, "k.cu")
+    assert model.errors == () and [kernel.name for kernel in model.kernels] == ["f", "g"]
+    assert len(with_conversions(said.encode())) == len(said)
+
+
+def test_pointers_to_functions_are_no_conversions() -> None:
+    said = b"void f(unsigned (*g)(int), unsigned(&h)(int))"
+    assert with_conversions(said) == said

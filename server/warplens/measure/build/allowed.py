@@ -2,7 +2,8 @@
 """What of a candidate is refused on sight, before anything is compiled; what passes here is not allowed yet.
 
 What is allowed is decided on what the host compiler is given (`host_gate.py`). Here the text alone is looked at, for
-directives by which it would make the compiler read files, and for another signature of the kernel.
+directives by which it would make the compiler read files, and for another signature of the kernel. What does not parse is
+the compiler's to say: there is C++ that this parser misreads.
 """
 
 from __future__ import annotations
@@ -49,8 +50,6 @@ def why_outside(before: SourceText, after: SourceText, kernel: str, path: str) -
     """Why a text may not even be compiled, and why its launches are no longer the kernel's; "" for neither."""
     trees = parse_tree(before), parse_tree(after)
     old, new = (model_of(tree, path) for tree in trees)
-    if new.errors and not old.errors:
-        return "the edited text does not parse", ""
     never = _reads_changed(before.text, after.text) or _embeds(_apart(trees[0]), _apart(trees[1]))
     return never, _signature_changed(old.kernel(kernel), new.kernel(kernel), kernel)
 

@@ -58,13 +58,11 @@ ALLOWED = {
     "a comment anywhere": ("int n = 1024;", "int n = 1024;  // elements"),
     "an unroll": ("    tile[0][0]", "#pragma unroll 4\n    tile[0][0]"),
     "a toolkit header": ("#include <cstdio>", "#include <cstdio>\n#include <cuda_fp16.h>"),
+    # the compiler says what does not parse, or is no launch's size
+    "what the parser misreads": ("tile[0][0] = 1;", "tile[0][0] = (long(n) < 4) & 1;"),
+    "broken text": ("tile[0][0] = 1;", "tile[0][0] = = 1;"),
 }
 REFUSED = {
-    "a hidden host constructor": (
-        "#define BLOCK 256",
-        "#define BLOCK 256\n#define X struct S { S() {} }; S s;\nX",
-        "parse",
-    ),
     "an own header": ("#include <cstdio>", '#include <cstdio>\n#include "secret.h"', "includes"),
     "the next header of that name": (
         "#include <cstdio>",
@@ -82,7 +80,7 @@ REFUSED = {
         '#incl\\\nude "/etc/passwd"\n    tile[0][0]',
         "/etc/passwd",
     ),
-    "a header behind a digraph": ("    tile[0][0]", '%:include "/etc/passwd"\n    tile[0][0]', "parse"),
+    "a header behind a digraph": ("    tile[0][0]", '%:include "/etc/passwd"\n    tile[0][0]', "passwd"),
     "an embedded file by a directive": (
         "    tile[0][0]",
         '    static const char x[] = {\n#embed "/etc/passwd"\n};\n    tile[0][0]',
@@ -127,7 +125,6 @@ REFUSED = {
     "an absolute header": ("#include <cstdio>", "#include <cstdio>\n#include </etc/passwd>", "includes"),
     "a parent header": ("#include <cstdio>", "#include <cstdio>\n#include <../x.h>", "includes"),
     "an include within the kernel": ("    tile[0][0]", "#include </etc/passwd>\n    tile[0][0]", "includes"),
-    "an assignment in a launch": ("<<<(n +", "<<<(n = 4, n +", "parse"),
     "parameters": ("const T* in, int n", "const T* in, int n, int m", "parameters"),
     "the kernel's name": ("void scale(", "void scaled(", "no kernel scale"),
     "an embedded file": (
@@ -135,7 +132,6 @@ REFUSED = {
         '    asm(".inc" "bin \\"/etc/passwd\\"");\n    tile[0][0]',
         "embeds",
     ),
-    "broken text": ("tile[0][0] = 1;", "tile[0][0] = = 1;", "parse"),
 }
 
 

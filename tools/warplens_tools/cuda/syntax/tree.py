@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 from tree_sitter import Node, Tree
 
-from warplens_tools.cuda.syntax.bracketed import without_brackets
+from warplens_tools.cuda.syntax.bracketed import with_conversions, without_brackets
 from warplens_tools.cuda.syntax.lexical import defined_in
 from warplens_tools.cuda.syntax.macros import MacroUse
 from warplens_tools.cuda.syntax.mask import Masked, mask
@@ -348,8 +348,8 @@ def _parsed(
     text: SourceText, masked: Masked, place: Place | None, before: SourceTree | None = None
 ) -> SourceTree:
     known = (before.masked.code, before.tree) if before is not None else None
-    code, tree, blanked = parse_code(masked.code, known)
-    if blanked:
+    code, tree, blanked = parse_code(with_conversions(masked.code), known)
+    if code != masked.code:
         masked = msgspec.structs.replace(masked, code=code, repairs=(*masked.repairs, *blanked))
     made = SourceTree(text, masked, tree, place)
     if before is not None:
