@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.tools.rewrite.on_host import program, rewritten
+from tests.tools.rewrite.on_host import holds, program, rewritten
 
 FLAT = """
 __global__ void scale(float* x, const float* gain, int rows, int cols) {
@@ -37,8 +37,9 @@ def _flat(rows: str) -> str:
 
 def _striding(rows: str, outputs: str = "argc > 2 ? atoi(argv[2]) : 100") -> str:
     main = (
-        f"  int rows = {rows}, outputs = {outputs};\n  Device<float> x(64), w(32, 2), y(64, 3);\n"
-        "  linear<<<rows, 128>>>(x, w, y, outputs, 1);"
+        f"  int rows = {rows}, outputs = {outputs};\n\n  if (rows > 100) return 1;"
+        "  Device<float> x(rows), w(outputs, 2), y(rows * outputs, 3);\n"
+        "  linear<<<rows, 128>>>(x, w, y, outputs, 1); y.show();"
     )
     return program(STRIDING, main)
 
@@ -48,17 +49,33 @@ def _striding(rows: str, outputs: str = "argc > 2 ? atoi(argv[2]) : 100") -> str
     [_flat("1000000"), _flat("argc > 1 ? atoi(argv[1]) : 1000000")],
     ids=["a constant", "a run without arguments"],
 )
-def test_rows_that_y_does_not_hold_are_left_along_x(text: str) -> None:
-    assert "125000 blocks" in rewritten("index-into-axes", text)[0].refused
+def test_rows_that_y_does_not_hold_are_numbered_along_x(text: str) -> None:
+    result, after = rewritten("index-into-axes", text)
+    assert result.edits, result.refused
+    assert "int c = blockIdx.y * blockDim.x + threadIdx.x;" in after
+    assert "int r = blockIdx.x * blockDim.y + threadIdx.y;" in after
+    assert "dim3((rows + 7) / 8, (cols + 31) / 32), dim3(32, 8)" in after
+    # putting the axes in order again would make it too long again
+    assert "125000 blocks" in rewritten("axes-in-order", after)[0].refused
 
 
 def test_rows_that_y_holds_go_there() -> None:
-    assert rewritten("index-into-axes", _flat("argc > 1 ? atoi(argv[1]) : 5000"))[0].edits
-    assert rewritten("stride-into-grid", _striding("argc > 1 ? atoi(argv[1]) : 60000"))[0].edits
+    after = rewritten("index-into-axes", _flat("argc > 1 ? atoi(argv[1]) : 5000"))[1]
+    assert "int r = blockIdx.y * blockDim.y + threadIdx.y;" in after
+    after = rewritten("stride-into-grid", _striding("argc > 1 ? atoi(argv[1]) : 60000"))[1]
+    assert "int row = blockIdx.y;" in after
 
 
-def test_a_block_for_each_row_stays_along_x() -> None:
-    too_many = _striding("argc > 1 ? atoi(argv[1]) : 80000")
-    assert "80000 blocks" in rewritten("stride-into-grid", too_many)[0].refused
-    fixed = _striding("atoi(argv[1])", "96")
-    assert "along y" in rewritten("stride-into-grid", fixed)[0].refused
+@pytest.mark.compiler
+@pytest.mark.parametrize("outputs", ["argc > 2 ? atoi(argv[2]) : 100", "96"], ids=["any", "fixed"])
+def test_a_block_for_each_row_stays_along_x(outputs: str) -> None:
+    text = _striding("argc > 1 ? atoi(argv[1]) : 80000", outputs)
+    after = holds("stride-into-grid", text, (3, 70), (1, 5))
+    assert "int row = blockIdx.x;" in after
+    assert "dim3(rows, (outputs + 128 - 1) / 128), 128" in after
+
+
+def test_blocks_that_other_code_numbers_are_not_turned_round() -> None:
+    helper = "__device__ int block() { return blockIdx.x; }\n"
+    text = _flat("1000000").replace("__global__", f"{helper}__global__", 1)
+    assert "other code" in rewritten("index-into-axes", text)[0].refused
