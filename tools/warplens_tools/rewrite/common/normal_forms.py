@@ -21,6 +21,7 @@ from warplens_tools.rewrite.common.normal_lambdas import lambdas_out
 from warplens_tools.rewrite.common.normal_loops import normalised
 from warplens_tools.rewrite.common.normal_macros import macros_out
 from warplens_tools.rewrite.common.normal_multiples import multiples_divided
+from warplens_tools.rewrite.common.normal_pointer_loops import pointers_counted
 from warplens_tools.rewrite.common.normal_pointers import still
 from warplens_tools.rewrite.common.normal_remainders import remainders_written
 from warplens_tools.rewrite.common.normal_trees import trees_apart
@@ -33,6 +34,7 @@ _Form = Callable[[SourceText, SourceTree, Kernel], tuple[TextEdit, ...]]
 #: What follows the loops, in this order.
 _FORMS: tuple[_Form, ...] = (
     addresses_added,
+    pointers_counted,
     still,
     counters_alone,
     clamped,
