@@ -7,12 +7,20 @@ An idiom is a `Rewrite` that replaces a whole computation: its page, its sample 
 
 from __future__ import annotations
 
-from warplens_tools.idioms import bins_by_lane, matrix_product, row_in_registers, row_in_warp, tensor_product
+from warplens_tools.idioms import (
+    bins_by_lane,
+    matrix_product,
+    nearest_rows,
+    row_in_registers,
+    row_in_warp,
+    tensor_product,
+)
 from warplens_tools.rewrite.base import Rewrite
 
 IDIOMS: tuple[Rewrite, ...] = (
     tensor_product.REWRITE,
     matrix_product.REWRITE,
+    nearest_rows.REWRITE,
     row_in_registers.REWRITE,
     row_in_warp.REWRITE,
     bins_by_lane.REWRITE,

@@ -51,12 +51,13 @@ class ProductWriter(TileWriter):
         Refused: it is no plain product of two matrices.
     """
 
-    def __init__(self, view: View, product: Product, launches: Launches) -> None:
+    def __init__(self, view: View, product: Product, launches: Launches, shape: Shape | None = None) -> None:
         self.bytes = _bytes(view, product)
         self.wide = 2 if 8 in self.bytes.values() else 4
         self.rests = _rests(view, product)
         several = sum(bool(s.axes) for s in product.states) > 1
-        super().__init__(view, product, launches, WIDE_SHAPE if several or self.wide < 4 else SHAPE)
+        usual = WIDE_SHAPE if several or self.wide < 4 else SHAPE
+        super().__init__(view, product, launches, shape or usual)
         if any(s.axis.offset for s in self.sides):
             raise Refused("its outputs do not begin at the first")
         local = self.style.local
