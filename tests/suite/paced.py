@@ -3,7 +3,7 @@
 lanes rest for as long as builds and visits take.
 
     python -m tests.suite.paced [NAME ...] [--seconds 40] [--budget 200] [--lanes 3] [--chunk 6]
-        [--json FILE]
+        [--idioms] [--json FILE]
 
 Verdicts are made up of the text's hash, so they say nothing of the programs. `build` is what the compiler takes, `own`
 what a lane's process does itself for each of its candidates, one after the other; of a visit, `start` passes without
@@ -49,6 +49,7 @@ from warplens.service.pooled import SEARCH_CHUNK
 from warplens.service.service import Service
 from warplens.store.database import open_store
 from warplens_tools.arch.load import load_architecture
+from warplens_tools.idioms.registry import IDIOMS
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText
 
@@ -188,6 +189,7 @@ def paced(program: Program, service: Service, given: argparse.Namespace, takes: 
             kernel=kernel,
             limits=limits,
             rewrites=inputs.rewrites,
+            idioms=IDIOMS if given.idioms else (),
             causes=causes,
         )
 
@@ -241,6 +243,7 @@ def main() -> None:
     parser.add_argument("--chunk", type=int, default=SEARCH_CHUNK)
     for name in Takes.__struct_fields__:
         parser.add_argument(f"--{name.replace('_', '-')}", type=float, default=getattr(Takes(), name))
+    parser.add_argument("--idioms", action="store_true", help="try idioms, too")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     takes = Takes(**{name: getattr(given, name) for name in Takes.__struct_fields__})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The search on the suite, on the GPU of this machine, beside what an expert made of each program.
 
-    python -m tests.suite.search [NAME ...] [--budget 200] [--seconds 60] [--search mcts] [--out FILE] [--suite FOLDER]
-        [--answers DIR] [--experts FILE] [--until 600] [--at-once 1] [--cards 1]
+    python -m tests.suite.search [NAME ...] [--budget 200] [--seconds 60] [--search mcts] [--idioms] [--out FILE]
+        [--suite FOLDER] [--answers DIR] [--experts FILE] [--until 600] [--at-once 1] [--cards 1]
 
 An expert's version is measured as the user's is: its kernel in place, in its own program. `share` is the search's
 part of the expert's gain on a logarithmic scale; a program on which the expert gained less than 5 % has none.
@@ -96,6 +96,7 @@ def measured(program: Program, given: argparse.Namespace, seconds: float, card: 
     """One program's row, without its expert's."""
     row: dict[str, Any] = {"program": program.name, "area": program.area, "seconds": seconds}
     options = ["--budget", str(given.budget), "--seconds", str(seconds), "--search", given.search]
+    options += ["--idioms"] * given.idioms
     return row | searched(program, options, seconds, seeing(card), given.answers)
 
 
@@ -169,6 +170,7 @@ def summary(rows: Rows) -> dict[str, Any]:
 def written(rows: list[dict[str, Any]], given: argparse.Namespace, gpu: Gpu) -> None:
     """The result so far, into its file."""
     suite = "" if given.suite == SUITE else f" --suite {given.suite.name}"
+    suite += " --idioms" * given.idioms
     at_once = f" --at-once {given.at_once}" if given.at_once > 1 else ""
     at_once += f" --cards {given.cards}" if given.cards > 1 else ""
     at_once += f" --until {given.until:g}" if given.until else ""
@@ -279,6 +281,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--search", default="mcts")
+    parser.add_argument("--idioms", action="store_true", help="try idioms, too")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--answers", type=Path, help="a folder for all that each search says")
     parser.add_argument("--experts", type=Path, help="an earlier result with the experts' times")

@@ -23,7 +23,7 @@ def first_of(chains: Sequence[Chain], brought: str, title: str, module: str) -> 
             after = "".join(edit.new_text for edit in found.edits)
             if brought in after or brought_name(brought) in after:
                 return found
-            reasons.append(found.refused or "what it computes is not all of it")
+            reasons.append(found.refused or f"nothing more than {chain.first.slug} applies")
         # the first form is the kernel as it stands: what is wrong with that says most, unless it is of another form
         return RewriteResult(refused=reasons[-1] if reasons[0] == NOT_STRIDED else reasons[0])
 
