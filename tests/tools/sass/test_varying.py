@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tests.tools.sass.written import code
 
-from warplens_tools.sass.varying import chosen_apart, gathering, lane_dependent
+from warplens_tools.sass.varying import chosen_apart, gathering, lane_dependent, numbered
 
 
 def test_the_thread_index_spreads_through_arithmetic_and_loads() -> None:
@@ -37,6 +37,15 @@ def test_a_place_that_each_lane_loaded_is_chosen_apart_and_one_that_all_load_is_
     assert chosen_apart(code(apart), lane_dependent(code(apart))) == {3}
     same = "S2R R0, SR_TID.X\nLDG.E R2, desc[UR4][R8.64]\nLDG.E R9, desc[UR4][R2.64]\nEXIT"
     assert chosen_apart(code(same), lane_dependent(code(same))) == frozenset()
+
+
+def test_an_address_with_the_threads_number_in_it_is_beside_its_neighbours() -> None:
+    beside = (
+        "S2R R0, SR_TID.X\nLDG.E R2, desc[UR4][R8.64]\nIADD3 R2, R2, R0, RZ\nLDG.E R3, desc[UR4][R2.64]\nEXIT"
+    )
+    assert numbered(code(beside)) == {3}
+    hashed = beside.replace("IADD3 R2, R2, R0, RZ", "LOP3.LUT R2, R2, R0, RZ, 0x3c, !PT")
+    assert numbered(code(hashed)) == frozenset()
 
 
 def test_a_table_of_the_module_is_no_place_that_data_choose() -> None:

@@ -43,7 +43,7 @@ from warplens_tools.cuda.facts.searches import searches
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.sass.pipes import is_load
-from warplens_tools.sass.varying import chosen_apart
+from warplens_tools.sass.varying import chosen_apart, numbered
 
 #: Share of the kernel's global accesses, as often as each runs, from which they are told.
 OFTEN = 0.2
@@ -107,7 +107,8 @@ class IndirectAccess(MicroTool):
             if self.sass.written[i] not in told
         ]
         every = frozenset(self.sass.where(lambda x: x.opcode in ("LDG", "STG", "LD", "ST")))
-        apart = [i for i in apart if i in every and i not in self.sass.flow.rare]
+        beside = numbered(self.sass.instructions) if apart else frozenset()
+        apart = [i for i in apart if i in every and i not in beside and i not in self.sass.flow.rare]
         if not apart or self.sass.weigh(apart) < MOST * self.sass.weigh(every):
             return
         place = self.hottest_place(apart)

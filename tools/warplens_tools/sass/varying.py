@@ -21,6 +21,8 @@ _LANE_SOURCES = ("SR_TID", "SR_LANEID", "SR_LANEMASK")
 #: The bank that holds the addresses of the module's variables; the names of the library's tables, where the linker puts
 #: their addresses in: `32@lo(__cudart_sin_cos_coeffs)`.
 _TABLES = ("c[0x4]", "(__cudart_")
+#: What adds to a number, or multiplies it: a hash or a remainder of it takes others.
+_LINEAR = frozenset({"IADD3", "IADD", "VIADD", "IMAD", "LEA", "MOV", "SHL", "UMOV"})
 #: Takes an instruction's index, itself, and the registers that are marked before it; marks or clears what it writes.
 _Step = Callable[[int, Instruction, set[str]], None]
 
@@ -83,6 +85,28 @@ def chosen_apart(instructions: Sequence[Instruction], differing: frozenset[int])
             loaded |= written
         elif not instruction.predicate:
             loaded -= written
+
+    _follow(instructions, step)
+    return frozenset(found)
+
+
+def numbered(instructions: Sequence[Instruction]) -> frozenset[int]:
+    """Indices of the accesses to memory whose address is made of the thread's number itself, as in `x[first + lane]`:
+    whatever was loaded for it, neighbouring lanes go on side by side."""
+    found: set[int] = set()
+
+    def step(index: int, instruction: Instruction, own: set[str]) -> None:
+        written, read = registers_of(instruction)
+        space = space_of(instruction)
+        if space is not None and _address(instruction) & own:
+            found.add(index)
+        operands = {name for name in read if not name.startswith(("P", "UP"))}
+        source = any(o.startswith(_LANE_SOURCES) for o in instruction.operands)
+        adds = instruction.opcode in _LINEAR and "HI" not in instruction.modifiers
+        if source or (adds and operands & own):
+            own |= written
+        elif not instruction.predicate:
+            own -= written
 
     _follow(instructions, step)
     return frozenset(found)
