@@ -41,6 +41,8 @@ SURE_OF = 4.0
 #: What a larger promise is drawn to (their geometric mean) where the block was seen and not how many there are: of 36
 #: warnings that promised 8 and more readers called 10 right (tests/wild/labels).
 SURE_OF_FEW = 8.0
+#: Warps of a launch up to which it is small however long it lasts: two schedulers' of the card's hundreds.
+LONE_WARPS = 2
 #: One of so many SMs that has a block makes a small launch.
 SMALL = 4
 #: Bytes of an array of records of kilobytes each; such records are cells and tasks, of which there are few.
@@ -241,8 +243,12 @@ def _severity(view: KernelView, finding: Finding, *, of_program: bool) -> Severi
 
 def _is_small(view: KernelView) -> bool:
     """Whether what the blocks could do faster is not what costs: by the model the largest launch takes less time than
-    launching it, or it leaves most SMs idle and nothing says that it lasts."""
+    launching it, or it leaves most SMs idle and nothing says that it lasts. A warp or so, however long, is short of
+    threads before all else."""
     shape, duration = view.shape, view.launching.duration
+    usual = view.usual_shape
+    if usual is not None and usual.tier == "source" and usual.warps <= LONE_WARPS:
+        return True
     if shape is None or shape.tier != "source":
         return False
     few = shape.blocks * SMALL <= view.gpu.multiprocessors
