@@ -54,7 +54,7 @@ def visited(
     jobs = {one.candidate.id: one.job for one in built}
     fastest_first = sorted(ahead, key=lambda name: -ahead[name].result.speedup)
     if fastest_first:
-        visits.judge([jobs[name] for name in fastest_first], again, task, turn, Look(bar))
+        visits.judge([jobs[name] for name in fastest_first], again, task, turn, Look(bar, at_once=True))
 
 
 def with_cost_of(first: VisitResult, heard: VisitResult) -> VisitResult:

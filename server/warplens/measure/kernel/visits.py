@@ -71,6 +71,8 @@ class Look(msgspec.Struct, frozen=True):
     bar: float = 0.0
     #: Only whether they beat it, on few sets of inputs.
     sifts: bool = False
+    #: On the card as it was left: the caller still has it.
+    at_once: bool = False
 
 
 IN_FULL = Look()
@@ -127,7 +129,7 @@ class Visits:
         self._control: ResultRecord | None = None
         self._began, self._start, self._together = 0.0, 0.0, 1
         self._turn: CardTurn | None = None
-        self._look = IN_FULL
+        self._look, self._keeps = IN_FULL, False
         self._arrival = self._waited = 0.0
 
     def judge(
@@ -145,17 +147,20 @@ class Visits:
 
         `turn` is taken each time when the program is about to use the card, and left while it starts: that is others'
         time. It is left again once all was heard, as ending takes a program up to half a second, unless memory is
-        scarce. Without it the card is the caller's already. It is held while `on_heard` is called.
+        scarce, or a candidate of a look that `sifts` is to be looked at in full: others' visits would take longer than
+        programs take to end and to start, and the search waits for what it has found. Without it the card is the
+        caller's already. It is held while `on_heard` is called.
 
         Raises:
             InputError: the launch cannot be visited; says why.
             TimeLimitError: the program never came to the launch in its time.
             MissingToolError, CancelledError: as named.
         """
-        left, self._turn, self._look = list(candidates), turn, look
+        left, self._turn, self._look, self._keeps = list(candidates), turn, look, look.at_once
         while left:
-            if turn is not None:
+            if turn is not None and not self._keeps:
                 turn.leave()
+            self._keeps = self._keeps and look.sifts
             batch = left[: self._settings.candidates_per_visit]
             heard: set[str] = set()
 
@@ -163,6 +168,7 @@ class Visits:
                 self._note(record)
                 if isinstance(record, ResultRecord) and not self._is_control(record) and self._stands():
                     heard.add(record.candidate)
+                    self._keeps = self._keeps or (look.sifts and record.state == "right")
                     on_heard(self._heard(record))
 
             self._control, self._together, self._began = None, len(batch), time.monotonic()
@@ -192,7 +198,7 @@ class Visits:
             self._baseline = record
         elif isinstance(record, ResultRecord) and self._is_control(record):
             self._control = record
-        elif isinstance(record, Closed) and record.free_share >= _ROOMY and self._turn is not None:
+        elif isinstance(record, Closed) and record.free_share >= _ROOMY and self._turn and not self._keeps:
             self._turn.leave()
 
     def _controls(self) -> list[JobCandidate]:

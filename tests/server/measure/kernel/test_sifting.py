@@ -90,7 +90,7 @@ def seen(visits: TimedVisits, bars: dict[str, float]) -> dict[str, VisitResult]:
 def test_only_what_beats_the_best_is_looked_at_in_full_and_the_fastest_first() -> None:
     visits = TimedVisits({"a": 0.5, "b": 1.3, "c": 2.0, "d": 1.6, "e": 1.0})
     heard = seen(visits, dict.fromkeys("abcde", 1.4))
-    assert visits.looks == [(Look(1.4, sifts=True), list("abcde")), (Look(1.4), ["c", "d"])]
+    assert visits.looks == [(Look(1.4, sifts=True), list("abcde")), (Look(1.4, at_once=True), ["c", "d"])]
     assert visits.in_full == ["c"], "what comes after it has to beat it, too"
     assert {name: one.result.state for name, one in heard.items()} == {
         "a": "provisional", "b": "provisional", "c": "right", "d": "provisional", "e": "provisional",
