@@ -12,9 +12,9 @@ the noise of the same visit; `confirm` adds the rebuilt program and fresh proces
 
 from __future__ import annotations
 
+import contextlib
 import shutil
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 
 import msgspec
@@ -22,9 +22,10 @@ import msgspec
 from warplens.measure.build.ahead import Ahead
 from warplens.measure.build.candidates import Builder, Built
 from warplens.measure.build.geometry import NoGeometry
-from warplens.measure.build.own_geometry import as_written, asking
+from warplens.measure.build.own_geometry import as_written
 from warplens.measure.build.ruled_geometry import by_its_rule
 from warplens.measure.build.unit import Unit
+from warplens.measure.build.waves import in_waves
 from warplens.measure.card import card_of
 from warplens.measure.confirm import Confirmation, confirm
 from warplens.measure.costs import BUILD
@@ -37,6 +38,7 @@ from warplens.measure.kernel.sifting import visited
 from warplens.measure.kernel.target import KernelShare
 from warplens.measure.kernel.twin import Marking, Twin
 from warplens.measure.kernel.visits import VisitResult
+from warplens.measure.placed import build_beside, placed
 from warplens.measure.program.device_work import probe_tracer
 from warplens.measure.program.outside import OutsideJudge
 from warplens.measure.program.whole import ProgramRun
@@ -177,10 +179,14 @@ class Judge:
             else:
                 tell(verdict)
 
-        with opened.session.costs.of("building candidates"):
-            built = self._build(opened, list(inside.values()), sift, task)
-        if built:
-            self._visit(opened, built, tell, task)
+        with contextlib.closing(self._built(opened, list(inside.values()), sift, task)) as waves:
+            while True:
+                with opened.session.costs.of("building candidates"):
+                    built = next(waves, None)
+                if built is None:
+                    break
+                if built:
+                    self._visit(opened, built, tell, task)
         if hosts:
             # as they were handed in, whichever was built first
             hosts.sort(key=list(inside.values()).index)
@@ -298,9 +304,18 @@ class Judge:
         tell: Callable[[Verdict], None],
         task: Task,
     ) -> list[Built]:
-        built: list[Built] = []
+        return [one for wave in self._built(opened, candidates, tell, task) for one in wave]
 
-        def take(done: Built | Verdict) -> None:
+    def _built(
+        self,
+        opened: PreparedWorkload,
+        candidates: Sequence[Candidate],
+        tell: Callable[[Verdict], None],
+        task: Task,
+    ) -> Iterator[list[Built]]:
+        """What can be visited of the candidates, in their order; those that take long to build come later."""
+
+        def keep(done: Built | Verdict) -> bool:
             if isinstance(done, Verdict):
                 tell(done)
             elif done.identical and not self.settings.measure_identical:
@@ -309,51 +324,15 @@ class Judge:
             elif (refused := self._further_judge(opened).refusal(done)) is not None:
                 tell(opened.untimed(done, *refused))
             else:
-                built.append(done)
+                return True
+            return False
 
-        with ThreadPoolExecutor(1) as aside:
-            # beside the candidates' own units: nobody has the card while the compiler works
-            rebuilding = aside.submit(self._rebuild, opened, candidates, task)
-            opened.builder.build_all(
-                candidates,
-                opened.unit,
-                opened.target.compiled,
-                opened.program.read_bytes(),
-                task=task,
-                on_done=take,
-            )
-            rebuilding.result()
-        built = self._placed(opened, built, tell, task)
+        # programs are rebuilt for all of them at once
+        count = 0 if any(c.asks_program for c in candidates) else len(candidates)
         order = {c.id: index for index, c in enumerate(candidates)}
-        return sorted(built, key=lambda b: order[b.candidate.id])
-
-    def _rebuild(self, opened: PreparedWorkload, candidates: Sequence[Candidate], task: Task) -> None:
-        """Rebuild the programs that are asked for a geometry later."""
-        name = opened.target.compiled.qualified_name
-        opened.geometries.rebuild(asking(opened.builder, candidates, name), task)
-
-    def _placed(
-        self, opened: PreparedWorkload, built: list[Built], tell: Callable[[Verdict], None], task: Task
-    ) -> list[Built]:
-        """The candidates with the geometry that their rebuilt programs launch with."""
-        texts = {
-            b.candidate.id: opened.builder.edited(b.candidate) for b in built if b.candidate.asks_program
-        }
-        if not texts:
-            return built
-        placed: list[Built] = []
-        shapes = (opened.target.shape, *opened.target.others)
-        with opened.session.card("reading launch geometry", task.part()):
-            opened.geometries.ask(list(texts.values()), task)
-            for one in built:
-                done: Built | Verdict = one
-                if one.candidate.id in texts:
-                    done = opened.geometries.place(one, texts[one.candidate.id], shapes, task)
-                if isinstance(done, Verdict):
-                    tell(done)
-                else:
-                    placed.append(done)
-        return placed
+        for wave in in_waves(lambda made: build_beside(opened, candidates, made, task), count, keep):
+            built = placed(opened, wave, tell, task)
+            yield sorted(built, key=lambda b: order[b.candidate.id])
 
     def _visit(
         self, opened: PreparedWorkload, built: Sequence[Built], tell: Callable[[Verdict], None], task: Task
