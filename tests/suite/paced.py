@@ -2,13 +2,14 @@
 """How many candidates a search would judge in its seconds, with no GPU: its own steps, order and waits are real, its
 lanes rest for as long as builds and visits take.
 
-    python -m tests.suite.paced [NAME ...] [--seconds 40] [--budget 200] [--lanes 3] [--chunk 6]
-        [--idioms] [--json FILE]
+    python -m tests.suite.paced [NAME ...] [--seconds 40] [--budget 200] [--lanes 2] [--chunk 8]
+        [--at-once 1] [--idioms] [--json FILE]
 
 Verdicts are made up of the text's hash, so they say nothing of the programs. `build` is what the compiler takes, `own`
 what a lane's process does itself for each of its candidates, one after the other; of a visit, `start` passes without
 the card. What is looked at in full is visited again. The defaults are what the fourth sealed suite took on an H200's
-host (`docs/benchmarks/suite_sealed_fourth.json`); a machine that does other things meanwhile judges fewer.
+host (`docs/benchmarks/suite_sealed_fourth.json`); a machine that does other things meanwhile judges fewer. With
+`--at-once` each program is searched so many times at once on one card, one row each.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,14 +40,13 @@ from warplens.agent.search_settings import Budget
 from warplens.agent.searcher import Policy
 from warplens.agent.versions import Ask
 from warplens.measure.confirm import Confirmation
-from warplens.measure.costs import BUILD, COMPARE, SNAPSHOT, START, TIME
+from warplens.measure.costs import BUILD, COMPARE, SNAPSHOT, START, TIME, WAITING
 from warplens.measure.pool.lane import Lane
-from warplens.measure.pool.local import MOST_LANES
 from warplens.measure.pool.pool import Pool
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.service.optimize import causes_of, inputs_of
-from warplens.service.pooled import SEARCH_CHUNK
+from warplens.service.pooled import SEARCH_CHUNK, SEARCH_LANES
 from warplens.service.service import Service
 from warplens.store.database import open_store
 from warplens_tools.arch.load import load_architecture
@@ -76,12 +77,13 @@ class Card:
         self._lock, self.busy = threading.Lock(), 0.0
 
     @contextmanager
-    def had(self) -> Iterator[None]:
-        """Have it, after the others."""
+    def had(self) -> Iterator[float]:
+        """Have it, after the others; the seconds that took."""
+        asked = time.monotonic()
         with self._lock:
             began = time.monotonic()
             try:
-                yield
+                yield began - asked
             finally:
                 self.busy += time.monotonic() - began
 
@@ -113,9 +115,10 @@ class RestingLane:
         verdicts = [made_up(candidate, takes, len(candidates)) for candidate in candidates]
         ahead = [verdict for verdict in verdicts if verdict.state == "faster"]
         self._rest(takes.start, task)
-        with self._shared.had():
+        with self._shared.had() as waited:
             self._rest(takes.once, task)
             for verdict in verdicts:
+                verdict.cost[WAITING] = waited / len(verdicts)
                 self._rest(takes.each, task)
                 if verdict not in ahead:
                     told(verdict)
@@ -176,11 +179,13 @@ def made_up(candidate: Candidate, takes: Takes, together: int) -> Verdict:
     )
 
 
-def paced(program: Program, service: Service, given: argparse.Namespace, takes: Takes) -> dict[str, Any]:
+def paced(
+    program: Program, service: Service, given: argparse.Namespace, takes: Takes, card: Card
+) -> dict[str, Any]:
     """One program's row."""
     text, inputs = SourceText.read(program.path), inputs_of(service, program.path, "sm_90")
     causes = causes_of(inputs.report())
-    card, limits = Card(), load_architecture("sm_90").limits
+    limits = load_architecture("sm_90").limits
 
     def space(kernel: str) -> KernelSpace:
         return KernelSpace(
@@ -213,8 +218,7 @@ def paced(program: Program, service: Service, given: argparse.Namespace, takes: 
         budget=Budget(given.budget, given.seconds),
     )
     pool = Pool(lanes, chunk=given.chunk)
-    asking = Asking()
-    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder)) as store, asking.counted():
+    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder)) as store:
         result = optimize(problem, pool, store, task=Task(heard, UNATTENDED.token))
     seconds = time.monotonic() - began
     judged = result.spent.candidates if result.spent is not None else 0
@@ -226,7 +230,6 @@ def paced(program: Program, service: Service, given: argparse.Namespace, takes: 
         "first_verdict": round(first[0], 1) if first else None,
         "lanes_busy": round(busy / seconds / len(lanes), 2),
         "card_busy": round(card.busy / seconds, 2),
-        "asking_cpu_ms_each": round(1e3 * asking.cpu / max(judged, 1)),
         "own_cpu_seconds": round(time.process_time() - used, 1),
     }
 
@@ -239,7 +242,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--budget", type=int, default=200)
-    parser.add_argument("--lanes", type=int, default=MOST_LANES)
+    parser.add_argument("--lanes", type=int, default=SEARCH_LANES)
+    parser.add_argument("--at-once", type=int, default=1)
     parser.add_argument("--chunk", type=int, default=SEARCH_CHUNK)
     for name in Takes.__struct_fields__:
         parser.add_argument(f"--{name.replace('_', '-')}", type=float, default=getattr(Takes(), name))
@@ -251,8 +255,14 @@ def main() -> None:
     for program in programs():
         if given.names and program.name not in given.names:
             continue
-        rows.append(row := paced(program, service, given, takes))
-        sys.stdout.write(f"{row}\n")
+        card, asking = Card(), Asking()
+        with asking.counted(), ThreadPoolExecutor(given.at_once) as pool:
+            runs = [pool.submit(paced, program, service, given, takes, card) for _ in range(given.at_once)]
+            found = [run.result() for run in runs]
+        each = round(1e3 * asking.cpu / max(sum(row["judged"] for row in found), 1))
+        rows += [row | {"asking_cpu_ms_each": each} for row in found]
+        for row in found:
+            sys.stdout.write(f"{row}\n")
         sys.stdout.flush()
         if given.json:
             given.json.write_text(
