@@ -183,16 +183,16 @@ class _Confirming:
         def sanitized(tool: str) -> Step:
             return lambda task: self._sanitized(waited(embedding, task), tool, task)
 
-        # what takes longest comes first
+        # what takes longest comes first, and what may wait for a compiler last
         steps = [
             step("all inputs", lambda task: compared.append(self._on_all_inputs(fresh, task))),
             step("in place", lambda task: in_place.append(self._stood_in(replacements, task))),
-            step("rebuilt program", lambda task: self._settle(waited(rebuilding, task), task)),
-            *(step("compute-sanitizer", sanitized(tool)) for tool in TOOLS),
             *(
                 step(f"launch {launch}", at_launch(launch))
                 for launch in sorted({0, shape.visitable - 1} - {place.launch})
             ),
+            step("rebuilt program", lambda task: self._settle(waited(rebuilding, task), task)),
+            *(step("compute-sanitizer", sanitized(tool)) for tool in TOOLS),
         ]
         with self._turn.shared():
             at_once = beside(self._opened.session.gpu, fresh[0].opened.bytes)

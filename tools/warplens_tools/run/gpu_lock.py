@@ -111,9 +111,13 @@ class _Shared:
         self._held = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            # whoever had it may have removed the file with it: then this is nobody's lock
+            gone = os.fstat(self._held).st_nlink == 0
         except OSError:
+            gone = True
+        if gone:
             os.close(self._held)
-            raise filelock.Timeout(str(self._path)) from None
+            raise filelock.Timeout(str(self._path))
         return self
 
     def release(self) -> None:
