@@ -42,6 +42,8 @@ BODIES = {
         held[threadIdx.x] = p; __syncthreads(); at[threadIdx.x] = (int)held[63 - threadIdx.x];""",
     "a byte as a float": "at[threadIdx.x] = (int)(float)(x[threadIdx.x] & 255);",
     "a float's whole part": "at[threadIdx.x] = (int)(y[threadIdx.x] * 4);",
+    "place beside shared cosines": f"""__shared__ float held[64]; int p = -1; held[threadIdx.x] = cosf(y[threadIdx.x]);
+        __syncthreads(); {LOOP} if (sinf(y[i] - held[i & 63]) > far[0]) p = i; at[threadIdx.x] = p;""",
     # quotients of floats
     "cell": "at[threadIdx.x] = (int)floorf((y[threadIdx.x] - far[0]) / far[1]);",
     "cell by a reciprocal": "float per = 1 / far[1]; at[threadIdx.x] = (int)floorf((y[threadIdx.x] - far[0]) * per);",
@@ -124,6 +126,8 @@ def test_parts_of_sums_are_as_wide(ptx: dict[str, str], was: str, now: str, told
         ("place by shared floats", True),
         ("a byte as a float", False),
         ("a float's whole part", False),
+        # angles are reduced by their whole parts
+        ("place beside shared cosines", False),
     ],
 )
 def test_whole_numbers_do_not_go_through_floats(ptx: dict[str, str], now: str, told: bool) -> None:

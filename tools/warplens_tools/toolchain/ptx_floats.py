@@ -24,6 +24,7 @@ _MAKES = re.compile(
 _KEEPS = re.compile(r"\bst\.shared(?:\.\w+)*\.[bf](?:32|64)\s+\[[^\]]*\]\s*,\s*([^;]*);")
 _TAKES = re.compile(r"\bld\.(?:volatile\.)?shared(?:\.\w+)*\.f(?:32|64)\s+([^;\[]*),\s*\[")
 _PRODUCT = re.compile(r"\b(?:mul|mad)(?:\.\w+)*\.[us](?:16|32|64)\s+%\w+\s*,([^;]*);")
+_RESULT = re.compile(r"\s*(?:@!?%p\d+\s+)?[a-z][\w.]*\s+(%\w+)\s*,")
 _REGISTER = re.compile(r"%\w+")
 
 
@@ -46,11 +47,28 @@ def _goes_through(flow: Flow) -> bool:
         return False
     bits = Bits(flow)
     held = {to for width, to, of in _INTO.findall(flow.body) if bits.many(of) > _EXACT[width]}
+    held -= _whole_parts(flow.body)
     if not held:
         return False
     held = _made_of(flow.body, held)
     multiplied = {one for operands in _PRODUCT.findall(flow.body) for one in _REGISTER.findall(operands)}
     return any(of in held and to not in multiplied for to, of in out)
+
+
+def _whole_parts(body: str) -> set[str]:
+    """Floats made of integers that were made of floats just before, in one block, as where an angle is reduced: no whole
+    numbers to begin with."""
+    found, parts = set[str](), set[str]()
+    for line in body.split("\n"):
+        if line.startswith("$"):
+            parts.clear()
+        elif (out := _OUT.search(line)) is not None:
+            parts.add(out[1])
+        elif (into := _INTO.search(line)) is not None and into[3] in parts:
+            found.add(into[2])
+        elif (made := _RESULT.match(line)) is not None:
+            parts.discard(made[1])
+    return found
 
 
 def _made_of(body: str, held: set[str]) -> set[str]:

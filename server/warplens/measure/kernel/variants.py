@@ -90,6 +90,11 @@ _FIELDS = tuple(
         )
     )
 )
+#: Words in which letters are of the other case, or in other places: in text alone.
+_SPELLED = (
+    *(Variant(f"with letters of the other case ({k + 1})", 6.0, kind="fields") for k in range(2)),
+    *(Variant(f"with letters in each other's place ({k + 1})", 7.0, kind="fields") for k in range(3)),
+)
 #: Limbs through which carries go far, and what makes sums of narrow types the largest. Bytes lead nowhere far.
 _LIMBS = (
     Variant("with integers of zeros, ones and all ones (1)", 0.0, kind="brim"),
@@ -225,6 +230,7 @@ VARIANTS = (
     *_ODD,
     *_ASKED,
     *_FIELDS,
+    *_SPELLED,
     *_LIMBS,
     *_CENTRED,
     *_TAGGED,
@@ -273,7 +279,7 @@ ALTERNATIVES = (
     ("with spikes", "with zeros filled"),
     tuple(v.name for v in _ODD),
     tuple(v.name for v in _ASKED),
-    tuple(v.name for v in (*_FIELDS, *_LIMBS)),
+    tuple(v.name for v in (*_FIELDS, *_SPELLED, *_LIMBS)),
     tuple(v.name for v in _CENTRED),
     tuple(v.name for v in _TAGGED),
     tuple(v.name for v in _EMPTY),

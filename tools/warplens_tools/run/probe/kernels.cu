@@ -335,6 +335,22 @@ __device__ T in_fields(u64 i, u64 count, u64 way, u64 seed) {
     }
 }
 
+// Text as others write it: letters of the other case, all of a stretch or a few, and neighbours in each other's place.
+template <class T>
+__device__ T spelled(const Source<T>& source, u64 i, u64 way, u64 seed) {
+    const auto is = [&](u64 at, bool digits) {
+        const T upper = source[at] & static_cast<T>(~0x20);
+        return (upper >= 'A' && upper <= 'Z') || (digits && source[at] >= '0' && source[at] <= '9');
+    };
+    if (way == 6) {
+        const bool all = mix((seed >> 32) + i / 64) % 4 == 0;
+        return is(i, false) && (all || mix(seed + i) % 8 == 0) ? source[i] ^ T(0x20) : source[i];
+    }
+    const u64 odd = seed & 1, pair = (i + odd) / 2, other = ((i + odd) ^ 1) - odd;
+    const bool turns = other < source.count && mix(seed + pair) % 8 == 0 && is(i, true) && is(other, true);
+    return source[turns ? other : i];
+}
+
 // Limbs through which carries go far: in runs zero or all ones, in every other buffer the other one, so that their sums are
 // all ones; a few, or more of them, that are zero, one or all ones whatever the others are. Else all of them the largest, or the lowest.
 template <class T>
@@ -388,7 +404,9 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
             const u64 most = 1 + seed % 3, risen = static_cast<u64>(source[0]) + i * most + bits % (most + 1);
             return static_cast<T>(risen < source[source.count - 1] ? risen : source[source.count - 1]);
         }
-        case 37: return in_fields<T>(i, source.count, source.limit, seed);
+        case 37:
+            if (source.limit >= 6) return spelled(source, i, source.limit, seed);
+            return in_fields<T>(i, source.count, source.limit, seed);
         case 40: return at_brim<T>(i, source.limit, seed);
         case 39: return bits >> 62 ? source[i] : static_cast<T>(source[i] | (bits & source.limit));
         case 24: return source[i] <= 64 ? static_cast<T>(source[i] + 1) : source[i];

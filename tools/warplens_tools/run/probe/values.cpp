@@ -25,6 +25,7 @@ void Inputs::vary(const Area& area, const Variant& variant, std::uint64_t seed) 
     if ((anywhere || variant.kind == Variant::asked) && look(area).index && !(anywhere && area.width == 1)) return;
     if ((variant.kind == Variant::turned || variant.kind == Variant::brim) && look(area).flag) return;
     if (variant.kind == Variant::brim && variant.scale == Variant::bytes_full && area.width != 1) return;
+    if (variant.kind == Variant::fields && variant.scale >= Variant::spelled && area.width != 1) return;
     if (variant.kind == Variant::stepped && !look(area).ascends) return;
     std::uint64_t limit = variant.kind == Variant::asked ? given() : fewest();
     if (variant.kind == Variant::fields || variant.kind == Variant::brim) limit = static_cast<std::uint64_t>(variant.scale);
