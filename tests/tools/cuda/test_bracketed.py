@@ -72,7 +72,9 @@ def test_an_index_of_bracketed_arguments_is_read(macro: bool) -> None:
     ],
 )
 def test_a_conversion_at_the_beginning_of_brackets_is_no_function(said: str) -> None:
-    text = SourceText(f"__global__ void f(const char* s, int i, int k) {{ {said}; }}\n__global__ void g() {{}}\n")
+    text = SourceText(
+        f"__global__ void f(const char* s, int i, int k) {{ {said}; }}\n__global__ void g() {{}}\n"
+    )
     model = parse(text, "k.cu")
     assert model.errors == () and [kernel.name for kernel in model.kernels] == ["f", "g"]
     assert len(with_conversions(said.encode())) == len(said)

@@ -43,7 +43,9 @@ def in_step(baseline: Mapping[str, InStep], candidate: Mapping[str, InStep]) -> 
     for name, new in candidate.items():
         known = baseline.get(name, InStep())
         if known.exchanges and new.bare and not known.bare:
-            return "the edit has no barrier between what lanes write to shared memory and what others read there"
+            return (
+                "the edit has no barrier between what lanes write to shared memory and what others read there"
+            )
     return ""
 
 
@@ -63,7 +65,10 @@ def _of(flow: Flow) -> InStep:
             for block in events
         ]
 
-    return InStep(meets(said(volatile=False), after, "st", "ld", ""), meets(said(volatile=True), after, "st", "ld", "bar"))
+    return InStep(
+        meets(said(volatile=False), after, "st", "ld", ""),
+        meets(said(volatile=True), after, "st", "ld", "bar"),
+    )
 
 
 def _events(block: Block, lines: Sequence[str]) -> Iterator[tuple[str, str, bool]]:

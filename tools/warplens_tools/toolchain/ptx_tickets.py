@@ -48,9 +48,15 @@ def out_of_turn(baseline: Mapping[str, Tickets], candidate: Mapping[str, Tickets
     for name, new in candidate.items():
         known = baseline.get(name, Tickets())
         for lost, said in (
-            (new.early - known.early, "has no fence between what it writes {} and the number that it draws then"),
+            (
+                new.early - known.early,
+                "has no fence between what it writes {} and the number that it draws then",
+            ),
             (new.late - known.late, "writes {} after it has drawn its number, the kernel before"),
-            (new.unfenced - known.unfenced, "has no fence between the number that it draws and what it reads {}"),
+            (
+                new.unfenced - known.unfenced,
+                "has no fence between the number that it draws and what it reads {}",
+            ),
         ):
             if lost & known.left:
                 where = f"behind parameter {int(min(lost & known.left, key=int)) + 1}"

@@ -15,16 +15,19 @@ from warplens_tools.toolchain.ptx_drawn import undrawn
 from warplens_tools.toolchain.ptx_ends import gives_up, holds_less
 from warplens_tools.toolchain.ptx_exact import less_exact
 from warplens_tools.toolchain.ptx_floats import through_floats
+from warplens_tools.toolchain.ptx_in_step import in_step
 from warplens_tools.toolchain.ptx_lanes import narrower_lanes
 from warplens_tools.toolchain.ptx_order import unordered
 from warplens_tools.toolchain.ptx_packed import packs_more
 from warplens_tools.toolchain.ptx_parts import narrower_parts
 from warplens_tools.toolchain.ptx_quotients import by_reciprocals
 from warplens_tools.toolchain.ptx_rounds import rounds_unseen
+from warplens_tools.toolchain.ptx_scopes import narrower
 from warplens_tools.toolchain.ptx_series import own_series
 from warplens_tools.toolchain.ptx_short import shortened
 from warplens_tools.toolchain.ptx_signs import without_signs
 from warplens_tools.toolchain.ptx_sums import coarser
+from warplens_tools.toolchain.ptx_tickets import out_of_turn
 from warplens_tools.toolchain.ptx_whole import coarser_fractions, less_whole
 from warplens_tools.toolchain.ptx_widths import narrowed
 
@@ -82,6 +85,12 @@ def _by_order(baseline: Unit, unit: Unit) -> Iterator[str]:
     if why := undrawn(baseline.drawn, baseline.ends, unit.drawn, unit.ends):
         yield why
     if why := unordered(baseline.order, unit.order):
+        yield f"{why}: a run shows it by chance alone"
+    if why := narrower(baseline.scopes, unit.scopes):
+        yield f"{why}: a run shows it by chance alone"
+    if why := out_of_turn(baseline.tickets, unit.tickets):
+        yield f"{why}: a run shows it by chance alone"
+    if why := in_step(baseline.in_step, unit.in_step):
         yield f"{why}: a run shows it by chance alone"
     if why := without_barriers(baseline.barriers, unit.barriers):
         yield f"{why}: a run shows it by chance alone"

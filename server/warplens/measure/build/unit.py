@@ -25,17 +25,20 @@ from warplens_tools.toolchain.ptx_drawn import drawn_in
 from warplens_tools.toolchain.ptx_ends import Ends, ends_in
 from warplens_tools.toolchain.ptx_exact import Exact, exact_in
 from warplens_tools.toolchain.ptx_floats import through_floats_in
+from warplens_tools.toolchain.ptx_in_step import InStep, in_step_in
 from warplens_tools.toolchain.ptx_lanes import Lanes, lanes_in
 from warplens_tools.toolchain.ptx_order import Order, order_in
 from warplens_tools.toolchain.ptx_packed import Packed, packed_in
 from warplens_tools.toolchain.ptx_parts import Parts, parts_in
 from warplens_tools.toolchain.ptx_quotients import reciprocals_in
 from warplens_tools.toolchain.ptx_rounds import Rounds, rounds_in
+from warplens_tools.toolchain.ptx_scopes import Scopes, scopes_in
 from warplens_tools.toolchain.ptx_series import Series, series_in
 from warplens_tools.toolchain.ptx_short import Short, short_in
 from warplens_tools.toolchain.ptx_signs import Signs, signs_in
 from warplens_tools.toolchain.ptx_state import reads_new_state
 from warplens_tools.toolchain.ptx_sums import sums_in
+from warplens_tools.toolchain.ptx_tickets import Tickets, tickets_in
 from warplens_tools.toolchain.ptx_whole import Whole, whole_in
 from warplens_tools.toolchain.ptx_widths import Widths, widths_in
 from warplens_tools.toolchain.symbols import live_names, symbols, unit_free_name, variables, writable_bytes
@@ -108,6 +111,21 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def drawn(self) -> frozenset[str]:
         """The kernels whose blocks draw their places, kept as the widths are."""
         return drawn_in(self.ptx)
+
+    @cached_property
+    def scopes(self) -> dict[str, Scopes]:
+        """For whom its kernels' operations hold, kept as the widths are."""
+        return scopes_in(self.ptx)
+
+    @cached_property
+    def tickets(self) -> dict[str, Tickets]:
+        """What its kernels' blocks leave for the last one, kept as the widths are."""
+        return tickets_in(self.ptx)
+
+    @cached_property
+    def in_step(self) -> dict[str, InStep]:
+        """What lanes of its kernels read that others wrote, kept as the widths are."""
+        return in_step_in(self.ptx)
 
     @cached_property
     def order(self) -> dict[str, Order]:

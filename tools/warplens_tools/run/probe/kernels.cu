@@ -347,7 +347,7 @@ __device__ T spelled(const Source<T>& source, u64 i, u64 way, u64 seed) {
         return is(i, false) && (all || mix(seed + i) % 8 == 0) ? source[i] ^ T(0x20) : source[i];
     }
     const u64 odd = seed & 1, pair = (i + odd) / 2, other = ((i + odd) ^ 1) - odd;
-    const bool turns = other < source.count && mix(seed + pair) % 8 == 0 && is(i, true) && is(other, true);
+    const bool turns = other < source.count && mix(seed + pair) % 4 == 0 && is(i, true) && is(other, true);
     return source[turns ? other : i];
 }
 
