@@ -56,8 +56,8 @@ def _goes_through(flow: Flow) -> bool:
 
 
 def _whole_parts(body: str) -> set[str]:
-    """Floats made of integers that were made of floats just before, in one block, as where an angle is reduced: no whole
-    numbers to begin with."""
+    """Floats made of integers that were made of floats just before, in one block, as where an angle is reduced: no
+    whole numbers to begin with."""
     found, parts = set[str](), set[str]()
     for line in body.split("\n"):
         if line.startswith("$"):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """For whom atomic operations, fences and ordered accesses hold, by PTX: a block, a cluster, the device or the system.
 
-What holds within a block alone is no atomic operation, and no fence, to other blocks (PTX ISA, memory consistency model,
-scope). Devices that do all of them in one place show nothing.
+What holds within a block alone is no atomic operation, and no fence, to other blocks (PTX ISA, memory consistency
+model, scope). Devices that do all of them in one place show nothing.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """What of a candidate is refused on sight, before anything is compiled; what passes here is not allowed yet.
 
 What is allowed is decided on what the host compiler is given (`host_gate.py`). Here the text alone is looked at, for
-directives by which it would make the compiler read files, and for another signature of the kernel. What does not parse is
-the compiler's to say: there is C++ that this parser misreads.
+directives by which it would make the compiler read files, and for another signature of the kernel. What does not parse
+is the compiler's to say: there is C++ that this parser misreads.
 """
 
 from __future__ import annotations

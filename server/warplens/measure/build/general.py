@@ -18,6 +18,7 @@ from warplens_tools.tunable.left_out import why_left_out
 from warplens_tools.tunable.short_loops import why_cut_off
 from warplens_tools.tunable.source import File
 from warplens_tools.tunable.types_lost import why_types_lost
+from warplens_tools.tunable.values_lost import why_values_lost
 
 #: Numbers among a template's arguments, as they are demangled.
 _NUMBERS = re.compile(r"\([\w ]+\)-?\d+|\b\d+\b")
@@ -39,6 +40,7 @@ def why_not_general(before: File, after: File, baseline: Unit, unit: Unit) -> st
             return why
     return (
         _by_type(before, after, baseline, unit)
+        or _by_values(before, after, baseline, unit)
         or why_left_out(before, after)
         or why_left_early(before, after)
         or why_cut_off(before, after)
@@ -63,6 +65,13 @@ def _by_type(before: File, after: File, baseline: Unit, unit: Unit) -> str:
         if said := why_types_lost(before, after, name):
             return f"the edit has numbers of its own for {said}, which {kernel_name} has for each of {len(kinds)} types"
     return ""
+
+
+def _by_values(before: File, after: File, baseline: Unit, unit: Unit) -> str:
+    """What an edit takes for this build's of numbers that another build or instantiation has others for."""
+    known = {unit_free_name(kernel.mangled) for kernel in baseline.evidence.kernels}
+    names = {k.qualified_name.split("<")[0] for k in unit.evidence.kernels if unit_free_name(k.mangled) in known}
+    return next((why for name in sorted(names) if (why := why_values_lost(before, after, name))), "")
 
 
 def _planes(

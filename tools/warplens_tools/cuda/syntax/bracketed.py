@@ -2,7 +2,8 @@
 """Variables in brackets that the grammar takes for types: `(k) * (n) + (i)`, as macros write their arguments, is a sum
 of products to C++, and a cast of `*(n)` to a parser that does not know which names are types.
 
-So are conversions at the beginning of brackets: `(unsigned(c) < 10)` is a comparison, and a cast to a function's type."""
+So are conversions at the beginning of brackets: `(unsigned(c) < 10)` is a comparison, and a cast to a function's type.
+"""
 
 from __future__ import annotations
 
