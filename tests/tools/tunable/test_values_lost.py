@@ -16,7 +16,9 @@ HEAD = """
 #endif
 #define ROUNDS 8
 template <class T> __device__ T first(const T* x) { return x[0]; }
-template <int N> __device__ float summed(const float* x) { float s = 0; for (int k = 0; k < N; ++k) s += x[k]; return s; }
+template <int N> __device__ float summed(const float* x) {
+    float s = 0; for (int k = 0; k < N; ++k) s += x[k]; return s;
+}
 template <typename T, int WIDTH = 3, bool EVEN = true>
 __global__ void k(const T* x, T* y, const T* knots) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -26,7 +28,7 @@ int main() { k<float, 3><<<1, 32>>>(nullptr, nullptr, nullptr); }
 """
 SUM = "T s = 0; for (int c = 0; c < WIDTH; ++c) s += x[i * WIDTH + c]; y[i] = EVEN ? s : -s;"
 KNOTS = "int at = min((int)x[i], STEPS - 1); y[i] = knots[at] + WIDTH % 2 + EVEN == 0;"
-HELD = "__shared__ T near[SIZE]; for (int k = threadIdx.x; k <= STEPS; k += blockDim.x) near[k] = knots[k]; __syncthreads();"
+HELD = "__shared__ T near[SIZE]; for (int k = threadIdx.x; k <= STEPS; k += 32) near[k] = knots[k]; __syncwarp();"
 
 
 def _said(was: str, now: str) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far apart a kernel reads and writes within one memory, by PTX: a copy of what lies `distance` bytes before repeats
-it where the distance is shorter than what is copied.
+"""How far apart a kernel reads and writes within one memory, by PTX: a copy of what lies `distance` bytes before
+repeats it where the distance is shorter than what is copied.
 
 A loaded number that leads into memory which the kernel both reads and writes, and that it asks for, is asked for in the
 edit too: compared, divided by, or a remainder taken of. What a run's own numbers never are shows nothing there.
@@ -16,10 +16,10 @@ import msgspec
 from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
 from warplens_tools.toolchain.symbols import unit_free_name
 
-_LOAD = re.compile(r"\bld\.global(?:\.\w+)*\.[bus](?:8|16|32|64)\s+([^;\[]*),\s*\[(%rd\d+)(?:\+(-?\d+))?\]\s*;")
-_ASKS = re.compile(
-    r"\b(?:setp(?:\.\w+)*|(?:min|max|div|rem)(?:\.\w+)*\.[us](?:16|32|64))\s+[^,;]*,([^;]*);"
+_LOAD = re.compile(
+    r"\bld\.global(?:\.\w+)*\.[bus](?:8|16|32|64)\s+([^;\[]*),\s*\[(%rd\d+)(?:\+(-?\d+))?\]\s*;"
 )
+_ASKS = re.compile(r"\b(?:setp(?:\.\w+)*|(?:min|max|div|rem)(?:\.\w+)*\.[us](?:16|32|64))\s+[^,;]*,([^;]*);")
 _REGISTER = re.compile(r"%(?:rd|rs|r)\d+")
 #: A pointer among the parameters, by number, the bytes behind a place, and which of several that are loaded there.
 Field = tuple[str, str, int]
@@ -45,8 +45,8 @@ def overlaps(baseline: Mapping[str, Apart], candidate: Mapping[str, Apart]) -> s
         known = baseline.get(name, Apart())
         lost = (known.asked & known.leads & new.leads) - new.asked
         if lost:
-            where = f"behind parameter {int(min(lost)[0]) + 1}"
-            return f"the edit goes by a number {where} within memory that it writes, and does not ask for it, as the kernel does"
+            where = f"a number behind parameter {int(min(lost)[0]) + 1}"
+            return f"the edit goes by {where} in memory that it writes, and does not ask for it as the kernel does"
     return ""
 
 

@@ -21,7 +21,9 @@ from warplens_tools.tunable.source import File
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _NUMBER = re.compile(r"(?:0[xX][\da-fA-F']+|\d[\d']*)[uUlL]*\Z")
 #: A macro that the command line may define otherwise.
-_LEFT_OPEN = re.compile(r"^[ \t]*#[ \t]*ifndef[ \t]+(\w+)[^\n]*\n[ \t]*#[ \t]*define[ \t]+\1[ \t]+\S", re.MULTILINE)
+_LEFT_OPEN = re.compile(
+    r"^[ \t]*#[ \t]*ifndef[ \t]+(\w+)[^\n]*\n[ \t]*#[ \t]*define[ \t]+\1[ \t]+\S", re.MULTILINE
+)
 _NUMBER_PARAMETERS = ("parameter_declaration", "optional_parameter_declaration")
 #: Where a number decides something, or is handed on to where it may.
 _ASKS = frozenset({"template_argument_list", "argument_list", "array_declarator"})
@@ -41,7 +43,9 @@ def why_values_lost(before: File, after: File, kernel: str) -> str:
 
 def _numbers(code: DeviceCode) -> frozenset[str]:
     """The names of the numbers that the kernel is a template of."""
-    return frozenset(name for one in code.functions if one.is_kernel for name in _number_parameters(code, one))
+    return frozenset(
+        name for one in code.functions if one.is_kernel for name in _number_parameters(code, one)
+    )
 
 
 def _number_parameters(code: DeviceCode, function: Function) -> Iterator[str]:
@@ -95,5 +99,9 @@ def _walked(code: DeviceCode, body: Node | None, counted: set[str]) -> Iterator[
     for node in walk(body) if body is not None else ():
         if node.type == "subscript_expression":
             held, indices = node.child_by_field_name("argument"), node.child_by_field_name("indices")
-            if held is not None and indices is not None and counted & set(_NAME.findall(code.tree.code_of(indices))):
+            if (
+                held is not None
+                and indices is not None
+                and counted & set(_NAME.findall(code.tree.code_of(indices)))
+            ):
                 yield code.tree.code_of(held).strip()

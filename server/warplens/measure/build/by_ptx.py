@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from warplens.measure.build.unit import Unit
+from warplens_tools.toolchain.ptx_apart import overlaps
 from warplens_tools.toolchain.ptx_barriers import without_barriers
 from warplens_tools.toolchain.ptx_between import unseen
 from warplens_tools.toolchain.ptx_bounds import cut_short
@@ -94,6 +95,8 @@ def _by_order(baseline: Unit, unit: Unit) -> Iterator[str]:
         yield f"{why}: a run shows it by chance alone"
     if why := without_barriers(baseline.barriers, unit.barriers):
         yield f"{why}: a run shows it by chance alone"
+    if why := overlaps(baseline.apart, unit.apart):
+        yield f"{why}: other data may lie nearer"
     if why := gives_up(baseline.ends, unit.ends):
         yield f"{why}: other data may need more of them"
     if why := cut_short(baseline.bounds, unit.bounds):

@@ -11,6 +11,7 @@ from warplens_tools.toolchain.ptx_asks import asked
 from warplens_tools.toolchain.ptx_flow import bodies_of
 from warplens_tools.toolchain.ptx_vectors import accesses_of, axes_of
 from warplens_tools.toolchain.symbols import unit_free_name
+from warplens_tools.tunable.blocks_lost import why_block_lost
 from warplens_tools.tunable.by_type import why_by_type
 from warplens_tools.tunable.early_exits import why_left_early
 from warplens_tools.tunable.left_open import open_axes, placed
@@ -41,6 +42,7 @@ def why_not_general(before: File, after: File, baseline: Unit, unit: Unit) -> st
     return (
         _by_type(before, after, baseline, unit)
         or _by_values(before, after, baseline, unit)
+        or why_block_lost(before, after)
         or why_left_out(before, after)
         or why_left_early(before, after)
         or why_cut_off(before, after)
@@ -70,7 +72,9 @@ def _by_type(before: File, after: File, baseline: Unit, unit: Unit) -> str:
 def _by_values(before: File, after: File, baseline: Unit, unit: Unit) -> str:
     """What an edit takes for this build's of numbers that another build or instantiation has others for."""
     known = {unit_free_name(kernel.mangled) for kernel in baseline.evidence.kernels}
-    names = {k.qualified_name.split("<")[0] for k in unit.evidence.kernels if unit_free_name(k.mangled) in known}
+    names = {
+        k.qualified_name.split("<")[0] for k in unit.evidence.kernels if unit_free_name(k.mangled) in known
+    }
     return next((why for name in sorted(names) if (why := why_values_lost(before, after, name))), "")
 
 

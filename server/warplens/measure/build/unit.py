@@ -16,6 +16,7 @@ from warplens.measure.build.linking import Linked, calls_runtime, live_variables
 from warplens_tools.evidence import BinaryEvidence, CompiledKernel
 from warplens_tools.lazily import cached_property
 from warplens_tools.toolchain.locate import Toolchain
+from warplens_tools.toolchain.ptx_apart import Apart, apart_in
 from warplens_tools.toolchain.ptx_asm import escapes
 from warplens_tools.toolchain.ptx_barriers import Barriers, barriers_in
 from warplens_tools.toolchain.ptx_between import Between, between_in
@@ -111,6 +112,11 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def drawn(self) -> frozenset[str]:
         """The kernels whose blocks draw their places, kept as the widths are."""
         return drawn_in(self.ptx)
+
+    @cached_property
+    def apart(self) -> dict[str, Apart]:
+        """What leads its kernels within memory that they write, kept as the widths are."""
+        return apart_in(self.ptx)
 
     @cached_property
     def scopes(self) -> dict[str, Scopes]:

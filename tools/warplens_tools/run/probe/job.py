@@ -87,10 +87,11 @@ class JobParameter(msgspec.Struct, frozen=True):
 #: (`settled`), numbers by which nothing is led of any size (`loose`), a bit turned that the kernel asks for (`masked`).
 #: Tables of pointers to what is only read, whose entries lead a little further (`tables`). Keys whose bit fields are
 #: alike, or that are in order, by `scale` one of six ways, and of text letters of the other case, or neighbours in each
-#: other's place (`fields`); floats less one of them (`centred`); numbers with bits that the kernel masks off before they lead it
-#: anywhere (`tagged`). Integers at the ends of what their type holds (`brim`), by `scale`: limbs of zeros, ones and all ones, bytes alone at their largest, all at their largest, at their
-#: lowest, at their largest with a sign, and limbs again, of which others are each other's complements. Lengths by value
-#: may be less by `scale`, and two small numbers by value change places or be the same (`against`).
+#: other's place (`fields`); floats less one of them (`centred`); numbers with bits that the kernel masks off before
+#: they lead it anywhere (`tagged`). Integers at the ends of what their type holds (`brim`), by `scale`: limbs of zeros,
+#: ones and all ones, bytes alone at their largest, all at their largest, at their lowest, at their largest with a sign,
+#: and limbs again, of which others are each other's complements. Lengths by value may be less by `scale`, and two small
+#: numbers by value change places or be the same (`against`).
 VariantKind = Literal[
     "moved",
     "redrawn",
