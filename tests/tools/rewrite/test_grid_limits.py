@@ -79,3 +79,15 @@ def test_blocks_that_other_code_numbers_are_not_turned_round() -> None:
     helper = "__device__ int block() { return blockIdx.x; }\n"
     text = _flat("1000000").replace("__global__", f"{helper}__global__", 1)
     assert "other code" in rewritten("index-into-axes", text)[0].refused
+
+
+def test_helpers_of_a_kernel_that_nobody_launches_here_are_no_sizes() -> None:
+    code = """
+__global__ void sums(const float* v, const int* at, float* s, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) atomicAdd(&s[at[i]], v[i]);
+}
+"""
+    result, after = rewritten("join-before-atomic", code)
+    assert result.edits, result.refused
+    assert "addTogether(float* place, float value)" in after

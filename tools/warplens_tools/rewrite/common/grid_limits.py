@@ -75,7 +75,12 @@ def _launched(text: SourceText, model: SourceModel, kernel: Kernel, result: Rewr
 
 def _why(before: Launches, launches: Launches) -> tuple[int, str] | None:
     """The axis along which a launch is too long now, and that in words; None where none is."""
-    for old, launch in zip(before.sites, launches.read(), strict=False):
+    try:
+        found = launches.read()
+    except Refused:
+        # nothing is launched here, or in a way that no edit could have changed
+        return None
+    for old, launch in zip(before.sites, found, strict=False):
         for place in (1, 2):
             known, was = (_extent(site, place) for site in (launch.site, old))
             if known > max(MOST, was):
