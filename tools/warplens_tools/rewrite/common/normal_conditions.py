@@ -18,7 +18,7 @@ from warplens_tools.rewrite.common.normal_bounds import FLIPPED, BoundReader, ba
 from warplens_tools.text import SourceText, Span, TextEdit
 
 #: A condition with any of these may ask the data.
-_BY_DATA = frozenset({"subscript_expression", "pointer_expression", "call_expression", "field_expression"})
+_BY_DATA = frozenset({"subscript_expression", "pointer_expression", "call_expression"})
 _OPPOSITE = {"==": "!=", "!=": "=="}
 _BUILTIN = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\s*\.\s*[xyz]\b")
 _WAITS = re.compile(r"\b__sync|\bgoto\b|\w\s*::\s*this_thread_block")
@@ -116,9 +116,21 @@ class _Reader(BoundReader):
 
     def _asks(self, node: Node) -> bool:
         """Whether a condition may ask the data, by an element, a call or a variable that was loaded."""
-        if any(n.type in _BY_DATA and not _BUILTIN.fullmatch(self.code(n)) for n in walk(node)):
+        if any(n.type in _BY_DATA for n in walk(node)) or "->" in self.code(node):
             return True
+        if self.code(node.child_by_field_name("operator")) in FLIPPED and self._is_of_number(node):
+            return False
         return any(self._is_loaded(word) for word in self.words(node))
+
+    def _is_of_number(self, node: Node) -> bool:
+        """Whether a comparison limits a thread's number, by what was loaded or not."""
+        sides = {self.code(bare(node.child_by_field_name(side))) for side in ("left", "right")}
+        for one in walk(self.body) if self.body is not None else ():
+            value = one.child_by_field_name("value") if one.type == "init_declarator" else None
+            named = value is not None and self.code(one.child_by_field_name("declarator")) in sides
+            if named and _BUILTIN.search(self.code(value)):
+                return True
+        return False
 
     def _is_loaded(self, name: str) -> bool:
         """Whether a variable of the kernel's begins as an element, or as what a function makes of something."""

@@ -347,7 +347,7 @@ class SideBySide:
         inner = [self._code.moved(w, n) for n, w in named]
         inner.append(self._each(self._one(self._text(loop.body, pairs))))
         short = len(squeezed(view.code(loop.body))) <= _SHORT
-        pragma = f"#pragma unroll {self.count}\n" if short else ""
+        pragma = self._unrolled() if short else ""
         head = f"for ({kind} {loop.variable} = {begin}; {loop.variable} < {least}; ++{loop.variable}) {{"
         lines.append(f"{pragma}{head}\n{indented(chr(10).join(inner))}\n}}")
         if differs or self._ending or tested is not None:
@@ -355,6 +355,13 @@ class SideBySide:
             lines.append(self._alone(loop, least, slow))
         self.windows += len(names)
         return "\n".join(lines)
+
+    def _unrolled(self) -> str:
+        """The pragma that unrolls a loop once for each output: a macro has no meaning there."""
+        if not self.style.defines:
+            return f"#pragma unroll {self.count}\n"
+        number = self.style.local("unrolled")
+        return f"constexpr int {number} = {self.count};\n#pragma unroll {number}\n"
 
     def _inside(self, tested: Tested, least: str, begin: str) -> list[str]:
         """That the loop for all outputs has no iteration where one of them fails a test."""

@@ -22,6 +22,7 @@ from warplens_tools.rewrite.common.reading import (
     calls,
     field,
     operator_of,
+    squeezed,
     stores,
     unwrapped,
 )
@@ -316,7 +317,14 @@ def _fails_last(view: View, work: Work, node: Node, *, holds: bool) -> bool | No
     left, right = view.forms.form(field(node, "left")), view.forms.form(field(node, "right"))
     inside = (n for s in work.statements for n in walk(s) if n.type == "identifier")
     own = {d.name for n in inside for d in _of(view, n, n)}
-    if left is None or right is None or view.names(node) & own:
+    said = squeezed(view.code(node))
+    # asked of a vector's end in any case
+    if (
+        left is None
+        or right is None
+        or view.names(node) & own
+        or said == squeezed(f"{work.name}<{work.limit}")
+    ):
         return None
     difference, stride = forms.subtract(left, right), work.stride
     if difference is None:
