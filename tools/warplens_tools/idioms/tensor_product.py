@@ -189,7 +189,7 @@ REWRITE = Rewrite(
     ranges={
         "kTensorDepth": (16, 32),
         "kTensorStages": (2, 3),
-        "kTensorOutputsX": (1, 2, 4),
+        "kTensorOutputsX": (1, 2, 4, 8),
         "kTensorOutputsY": (8, 16),
         "kTensorThreadsX": (),
         "kTensorThreadsY": (),

@@ -10,6 +10,7 @@ from warplens_tools.rewrite.common.held_rows import kept_rows
 from warplens_tools.rewrite.common.passes import read_groups
 from warplens_tools.rewrite.common.reading import View, refusing
 from warplens_tools.rewrite.common.style import Style
+from warplens_tools.rewrite.common.vectors import CAVEAT as AT_AN_OFFSET
 from warplens_tools.rewrite.hold_row import CAVEAT, may_overlap
 from warplens_tools.text import TextEdit
 
@@ -42,7 +43,8 @@ def _apply(view: View, target: Target) -> RewriteResult:
     if not edits:
         raise Refused(why)
     title = "Keep vectors of the row in registers between passes"
-    return RewriteResult((style.constants(), *edits), title=title, caveat=CAVEAT if overlaps else "")
+    caveat = "; ".join([*([CAVEAT] if overlaps else []), AT_AN_OFFSET])
+    return RewriteResult((style.constants(), *edits), title=title, caveat=caveat)
 
 
 VECTORS_KEPT = Rewrite("vectors-kept", "Keep vectors of a row in registers", refusing(_apply))
