@@ -6,6 +6,8 @@ from __future__ import annotations
 import pytest
 from tests.tools.rewrite.on_host import holds, program, rewritten
 from tests.tools.rewrite.test_operand_tiles import MNK, PROGRAMS
+from tests.tools.rewrite.test_ragged import CAUSAL, CAUSAL_MAIN, LOWER
+from tests.tools.rewrite.test_ragged import MAIN as TRIANGLE
 
 SLUG = "matrix-product"
 #: Of one axis, or of elements that no vector holds several of.
@@ -218,6 +220,20 @@ def test_an_index_that_hides_the_variable_is_no_vector() -> None:
     after = holds(SLUG, program(code.replace("B[k * N + col]", "B[at + k + col]"), main), (33, 20, 9))
     assert "reinterpret_cast<size_t>(&B[at + k + col])" in after
     assert "reinterpret_cast<size_t>(&A[" not in after
+
+
+@pytest.mark.parametrize(
+    ("code", "main"),
+    [
+        (LOWER, TRIANGLE),
+        (LOWER.replace("int k = 0; k <= i", "int k = i; k < n"), TRIANGLE),
+        (CAUSAL, CAUSAL_MAIN),
+    ],
+    ids=["up to the diagonal", "from the diagonal", "what attention sees up to now"],
+)
+def test_a_loop_that_the_diagonal_bounds_is_written_anew(code: str, main: str) -> None:
+    after = holds(SLUG, program(code, main), (70, 45), (132, 36), relative=1e-5, absolute=1e-5)
+    assert "[kProductDepth]" in after
 
 
 REFUSED = {

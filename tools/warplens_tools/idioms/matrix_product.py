@@ -169,8 +169,8 @@ void run(const float* a, const float* b, float* c, int m, int n, int k) {
 How many outputs a thread has, how many threads a block, how deep a tile is, and for how many blocks at a time registers
 must do, are constants that may be tuned. A sum keeps its order, so that results stay the same bit for bit, unless the
 compiler fuses other multiplications and additions than before. Left alone: operands that rest on both axes of the outputs
-or on none, loops that are left early or are longer for some outputs than for others, and matrices whose launch is not in
-the file.
+or on none, loops that are left early, and matrices whose launch is not in the file. A loop that goes up to the output's row or
+column, or begins there, as in a product with a triangle, goes as far as any row of the block needs.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -180,6 +180,7 @@ from warplens_tools.idioms.common.product_writer import ProductWriter
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, of_shared_operands
 from warplens_tools.rewrite.common.operand_tiles import read_product
 from warplens_tools.rewrite.common.outputs import launched_outputs
+from warplens_tools.rewrite.common.ragged import ragged_axis
 from warplens_tools.rewrite.common.reading import View, refusing
 
 TITLE = "Multiply matrices in tiles, eight by eight outputs a thread"
@@ -188,7 +189,8 @@ TITLE = "Multiply matrices in tiles, eight by eight outputs a thread"
 def _written(view: View, target: Target) -> RewriteResult:
     del target
     launches, outputs = launched_outputs(view, strided=True)
-    return ProductWriter(view, read_product(view, outputs), launches).result(TITLE, "")
+    product = read_product(view, outputs, ragged=ragged_axis(view, outputs, outputs.work[0]))
+    return ProductWriter(view, product, launches).result(TITLE, "")
 
 
 REWRITE = Rewrite(

@@ -104,11 +104,13 @@ class ProductWriter(TileWriter):
 
     def _loop(self) -> str:
         product, written = self.product, unqualified(self.product.type)
-        condition = self.view.written(product.condition)
+        condition, first = self.view.written(product.condition), product.first
+        if self.ragged:
+            condition, first = self.ragged.condition(condition), self.ragged.first(first)
         here = renamed(condition, {product.variable: self.outer})
         further = renamed(condition, {product.variable: f"{self.outer} + {self.depth}"})
         loop = [
-            f"for ({written} {self.outer} = {product.first}; {here}; {self.outer} += {self.depth}) {{",
+            f"for ({written} {self.outer} = {first}; {here}; {self.outer} += {self.depth}) {{",
             f"  const bool {self.more} = {further};",
             f"  if ({self.more}) {self.fetch}({self.outer} + {self.depth});",
             indented(self._compute()),
@@ -122,7 +124,7 @@ class ProductWriter(TileWriter):
                 *map(self._held, product.operands),
                 self._of_all(f"auto {self.fetch} = [&]({written} {self.outer}) {{", self._fetched),
                 self._of_all(f"auto {self.keep} = [&](int {self.stage}) {{", self._kept_tile),
-                f"{self.fetch}({product.first});",
+                f"{self.fetch}({first});",
                 f"{self.keep}(0);",
                 "__syncthreads();",
                 f"int {self.now} = 0;",
@@ -171,11 +173,12 @@ class ProductWriter(TileWriter):
             variable: f"{unqualified(product.type)} {variable} = {self.outer} + {k}",
         }
         moving = variable if k.endswith(f"* {self.wide}") else axis
-        ends = [f"{axis} < {side.limit}", self.view.written(product.condition)]
+        ends = [f"{axis} < {side.limit}", self._steps_of(operand)]
         known = [d for d in self._declarations(operand.names) if not self._is_axis(d)]
         lines, vector = list[str](), self._vector(operand)
         if place.along:
             tests = [self._inside_tile(operand)]
+            tests += ends if self.ragged else []
             tests += [renamed(end, {moving: f"{moving} + {self.wide - 1}"}) for end in ends]
             bytes_ = self.wide * self.bytes[id(operand)]
             tests.append(f"reinterpret_cast<size_t>({place.address}) % {bytes_} == 0")
@@ -190,6 +193,15 @@ class ProductWriter(TileWriter):
         lines += ["#pragma unroll", f"for (int {e} = 0; {e} < {self.wide}; ++{e}) {{"]
         lines += [*map(indented, single), "}"]
         return self._each_part(operand, lines)
+
+    def _steps_of(self, operand: Operand) -> str:
+        """The steps of the loop in which an operand is read: those of its own output, where they differ."""
+        product, condition = self.product, self.view.written(self.product.condition)
+        if self.ragged and operand.axis != product.ragged:
+            return self.ragged.condition(condition)
+        if self.ragged and self.ragged.first(product.first) != product.first:
+            return f"{product.variable} >= {product.first} && {condition}"
+        return condition
 
     def _kept_tile(self, operand: Operand) -> str:
         tile, e = f"{self.tiles[id(operand)]}[{self.stage}]", self.element
@@ -278,7 +290,7 @@ def _bytes(view: View, product: Product) -> dict[int, int]:
     Raises:
         Refused: the operands are not read by rows and by columns, or are of sizes that no vector holds several of.
     """
-    if len(product.outputs.axes) != 2 or product.ragged:
+    if len(product.outputs.axes) != 2:
         raise Refused("its outputs are no matrix")
     axes = {o.axis for o in product.operands}
     if None in axes or len(axes) != 2:
