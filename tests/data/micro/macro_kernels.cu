@@ -8,7 +8,7 @@ __device__ void weighed(size_t n, const size_t *shape, const T *in, const T *wei
     const size_t at = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
     if (at >= n) return;
     A sum = 0;
-    for (size_t k = 0; k < shape[0]; ++k) sum += A(in[at * shape[1] + k]) * A(weights[k * shape[2]]);  // expect: per-thread-chunks
+    for (size_t k = 0; k < shape[0]; ++k) sum += A(in[at * shape[1] + k]) * A(weights[k * shape[2]]);  // expect: uncoalesced-global-read
     out[at] = T(sum);
 }
 
