@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from tests.standard import STANDARD
 
+from warplens.measure import card as card_room
 from warplens.measure import confirm as confirm_room
-from warplens.measure import judge as judge_room
 from warplens.measure import kept as kept_room
 from warplens.measure import session as session_room
 from warplens.measure.build.candidates import Built
@@ -194,7 +194,7 @@ def card(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
     library = folder / "probe.so"
     library.touch()
     monkeypatch.setenv("WARPLENS_LOCKS", str(folder))
-    monkeypatch.setattr(judge_room, "present_gpus", lambda: (gpu,))
+    monkeypatch.setattr(card_room, "present_gpus", lambda: (gpu,))
     monkeypatch.setattr(session_room, "probe_library", lambda *_, **__: library)
     for room in (survey_room, visits_room, accompany_room):
         monkeypatch.setattr(room, "run_with_probe", card.answer)
@@ -294,12 +294,12 @@ def test_a_launch_that_follows_no_rule_is_asked_for(
     card.other, card.faults = msgspec.structs.replace(card.other, mangled="_Z5otherv"), {"b": "untold"}
     asked: list[list[str]] = []
 
-    def launched(_: Judge, __: object, built: list[Built], *___: object) -> list[Built]:
+    def launched(_: object, built: list[Built], *__: object) -> list[Built]:
         asked.append([one.candidate.id for one in built if one.candidate.asks_program])
         return built
 
-    monkeypatch.setattr(Judge, "_rebuild", lambda *_: None)
-    monkeypatch.setattr(Judge, "_placed", launched)
+    monkeypatch.setattr("warplens.measure.placed.asking", lambda *_: [])
+    monkeypatch.setattr("warplens.measure.judge.placed", launched)
     at = source.read_text().index("block = 256") + len("block = ")
     shorter = TextEdit(SourceText.read(source).span(at, at + 3), "128")
     with Judge(Workload(str(source), str(source), flags=STANDARD), settings=SETTINGS) as judging:
@@ -478,7 +478,7 @@ def test_host_code_is_judged_from_outside_where_the_settings_allow_it(
 
 
 def test_without_a_card_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge_room, "present_gpus", lambda: ())
+    monkeypatch.setattr(card_room, "present_gpus", lambda: ())
     with judge() as judging, pytest.raises(MissingToolError, match="nothing can be measured: "):
         judging.baseline()
 

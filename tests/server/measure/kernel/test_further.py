@@ -11,7 +11,7 @@ import pytest
 from tests.compiled import unit_file
 from tests.standard import STANDARD
 
-from warplens.measure import judge as judge_room
+from warplens.measure import card as card_room
 from warplens.measure import session as session_room
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import MeasureSettings
@@ -150,7 +150,7 @@ def card(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Card:
 
     monkeypatch.setenv("WARPLENS_LOCKS", str(tmp_path))
     monkeypatch.setattr(session_room, "kept_of", lambda *_, **__: Kept(""))
-    monkeypatch.setattr(judge_room, "present_gpus", lambda: (gpu,))
+    monkeypatch.setattr(card_room, "present_gpus", lambda: (gpu,))
     monkeypatch.setattr(session_room, "probe_library", lambda *_, **__: library)
     monkeypatch.setattr(session_room, "build_program", place)
     monkeypatch.setattr(session_room, "run_program", lambda *_: ProgramRun(0, 1.0, "", ""))
