@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
 
 import msgspec
@@ -312,10 +312,10 @@ class Judge:
         candidates: Sequence[Candidate],
         tell: Callable[[Verdict], None],
         task: Task,
-    ) -> Iterator[list[Built]]:
+    ) -> Generator[list[Built], None, None]:
         """What can be visited of the candidates, in their order; those that take long to build come later."""
 
-        def keep(done: Built | Verdict) -> bool:
+        def keep(done: Built | Verdict) -> Built | None:
             if isinstance(done, Verdict):
                 tell(done)
             elif done.identical and not self.settings.measure_identical:
@@ -324,8 +324,8 @@ class Judge:
             elif (refused := self._further_judge(opened).refusal(done)) is not None:
                 tell(opened.untimed(done, *refused))
             else:
-                return True
-            return False
+                return done
+            return None
 
         # programs are rebuilt for all of them at once
         count = 0 if any(c.asks_program for c in candidates) else len(candidates)

@@ -15,7 +15,6 @@ from warplens.measure.kernel.gate import verdict_of
 from warplens.measure.kernel.target import Target
 from warplens.measure.kernel.visit_spec import VisitSpec
 from warplens.measure.kernel.visits import Look, VisitResult, Visits
-from warplens.measure.verdict import State
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import CompiledKernel, Resources
@@ -185,17 +184,17 @@ def test_the_card_is_left_before_the_program_ends_unless_memory_is_scarce(
     assert turn.noted == ["left", "taken", "heard", *ends] and heard
 
 
-def beats(monkeypatch: pytest.MonkeyPatch, state: State) -> None:
+def come_to_that(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
     """Have every candidate that is asked come to that."""
     answer(monkeypatch, recorded("geometry"), 0.9)
-    run = room.run_with_probe
+    run: Callable[..., ProbeRun] = vars(room)["run_with_probe"]
 
     def come_to(*given: object, on_record: Callable[[Record], None], **named: object) -> ProbeRun:
         def heard(record: Record) -> None:
             odd = isinstance(record, ResultRecord) and record.candidate != CONTROL.id
             on_record(msgspec.structs.replace(record, state=state) if odd else record)
 
-        return run(*given, on_record=heard, **named)  # type: ignore[arg-type]
+        return run(*given, on_record=heard, **named)
 
     monkeypatch.setattr(room, "run_with_probe", come_to)
 
@@ -204,9 +203,9 @@ def beats(monkeypatch: pytest.MonkeyPatch, state: State) -> None:
     ("state", "between"), [("right", ["taken"]), ("provisional", ["left", "left", "taken"])]
 )
 def test_the_card_is_kept_for_the_look_in_full_at_what_a_brief_one_has_found(
-    state: State, between: list[str], visits: Visits, monkeypatch: pytest.MonkeyPatch
+    state: str, between: list[str], visits: Visits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beats(monkeypatch, state)
+    come_to_that(monkeypatch, state)
     turn, one = Turns(), [JobCandidate("a", "/a", "k")]
     visits.judge(one, lambda _: turn.noted.append("heard"), turn=turn, look=Look(1.1, sifts=True))
     full = Look(1.1, at_once=state == "right")

@@ -421,7 +421,7 @@ def test_what_is_wrong_with_the_first_steps_is_said_when_they_are_asked_for() ->
 def test_a_worker_lets_its_judge_know_while_it_measures_the_baseline(folder: Path, *, late: bool) -> None:
     """Whether the judge is there or will be."""
     out = io.BytesIO()
-    work = _Work(setup(folder, baseline=0.5), _Out(out))  # type: ignore[arg-type]
+    work = _Work(setup(folder, baseline=0.5), _Out(out))
     if not late:
         work.expect(Expecting(tuple(candidates(2))))
     work.start()

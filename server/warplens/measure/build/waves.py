@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
 #: What is not there after so many times what half of it took is handed on later. By judgement: candidates of one
 #: search take about as long as one another, but for loops that are unrolled many times, and a further visit costs a few
 #: seconds of the card.
@@ -17,14 +18,14 @@ _LATE = 2.0
 
 
 def in_waves(
-    make: Callable[[Callable[[T], None]], None], count: int, keep: Callable[[T], bool]
-) -> Iterator[list[T]]:
+    make: Callable[[Callable[[T], None]], None], count: int, keep: Callable[[T], U | None]
+) -> Iterator[list[U]]:
     """What `make`, which runs in a thread of its own, gives of `count` things: in one list, or in two where some come
     late. Where `count` is 0 all are waited for.
 
     Args:
         make: calls what it is given with each thing, from whatever thread.
-        keep: gets each at once, in this thread, and says whether it belongs into a list.
+        keep: gets each at once, in this thread, and gives what of it belongs into a list; None for nothing.
 
     Raises:
         as `make`, once all that came was handed on.
@@ -37,7 +38,7 @@ def in_waves(
         finally:
             made.put(None)
 
-    started, seen, wave = time.monotonic(), 0, list[T]()
+    started, seen, wave = time.monotonic(), 0, list[U]()
     due: float | None = None
     with ThreadPoolExecutor(1) as aside:
         running = aside.submit(run)
@@ -53,8 +54,8 @@ def in_waves(
             if came is None:
                 break
             seen += 1
-            if keep(came[0]):
-                wave.append(came[0])
+            if (kept := keep(came[0])) is not None:
+                wave.append(kept)
             if seen == (count + 1) // 2:
                 due = started + _LATE * (time.monotonic() - started)
         if wave:

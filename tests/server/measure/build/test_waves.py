@@ -12,8 +12,8 @@ from tests.patience import PATIENCE
 from warplens.measure.build.waves import in_waves
 
 
-def everything(_: int) -> bool:
-    return True
+def everything(one: int) -> int:
+    return one
 
 
 def test_what_comes_together_stays_together() -> None:
@@ -69,9 +69,9 @@ def test_where_all_are_asked_for_at_once_all_are_waited_for() -> None:
 def test_what_is_not_kept_is_in_no_list_and_counts() -> None:
     handed_on, seen = threading.Event(), list[int]()
 
-    def keep(one: int) -> bool:
+    def keep(one: int) -> int | None:
         seen.append(one)
-        return one > 1
+        return one if one > 1 else None
 
     def make(made: Callable[[int], None]) -> None:
         made(0)
