@@ -177,17 +177,19 @@ from __future__ import annotations
 
 from warplens_tools.idioms.common.product_forms import product_forms
 from warplens_tools.idioms.common.product_writer import ProductWriter
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, of_shared_operands
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target, of_shared_operands
 from warplens_tools.rewrite.common.operand_tiles import read_product
 from warplens_tools.rewrite.common.outputs import launched_outputs
 from warplens_tools.rewrite.common.ragged import ragged_axis
-from warplens_tools.rewrite.common.reading import View, refusing
+from warplens_tools.rewrite.common.reading import View, has_barrier, refusing
 
 TITLE = "Multiply matrices in tiles, eight by eight outputs a thread"
 
 
 def _written(view: View, target: Target) -> RewriteResult:
     del target
+    if has_barrier(view) or view.kernel.arrays:
+        raise Refused("the kernel shares memory already, or has arrays of its own")
     launches, outputs = launched_outputs(view, strided=True)
     product = read_product(view, outputs, ragged=ragged_axis(view, outputs, outputs.work[0]))
     return ProductWriter(view, product, launches).result(TITLE, "")
