@@ -156,6 +156,7 @@ class Oracle {
     void learn_own();
     void learn_rounding(Case& c);
     bool needs_bounds() const;
+    void ask_again(const std::function<void()>& ask);
     void move_inputs(Case& c, int from, int pairs);
     void learn_reference(Case& c);
     std::vector<std::vector<double>> added_up(const Case& c, std::uint64_t parts, std::size_t area);

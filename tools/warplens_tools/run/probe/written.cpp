@@ -306,12 +306,10 @@ bool Oracle::learns_written(const Case& of, const Outcome& first) {
         return count;
     };
     const std::size_t before = known();
-    try {
+    ask_again([&] {
         mark_turned(c, true);
         writes_too_ = merged(writes_too_, turned_by_baseline(c));
-    } catch (const std::runtime_error& error) {
-        throw Refused("unproven", std::string("it writes where the kernel was not seen to, and the kernel, asked again, ended with: ") + error.what());
-    }
+    });
     return known() > before;
 }
 
