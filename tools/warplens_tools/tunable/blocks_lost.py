@@ -2,8 +2,8 @@
 """Blocks that an edit takes for as large as this program's, where the kernel halves whatever block it is given.
 
 `for (half = blockDim.x / 2; ...)` holds for 64 threads and for 256; a second step over eight warps for 256 alone, and
-of 64 it reads what nobody wrote. Told is a kernel that asks for no part of its block's size any more, nor for the size but
-to number its threads, in launches whose block the edit leaves as it was: who says another size goes by that.
+of 64 it reads what nobody wrote. Told is a kernel that asks for no part of its block's size any more, nor for the size
+but to number its threads, in launches whose block the edit leaves as it was: who says another size goes by that.
 """
 
 from __future__ import annotations

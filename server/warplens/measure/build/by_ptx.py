@@ -16,6 +16,7 @@ from warplens_tools.toolchain.ptx_drawn import undrawn
 from warplens_tools.toolchain.ptx_ends import gives_up, holds_less
 from warplens_tools.toolchain.ptx_exact import less_exact
 from warplens_tools.toolchain.ptx_floats import through_floats
+from warplens_tools.toolchain.ptx_gaps import in_gaps
 from warplens_tools.toolchain.ptx_in_step import in_step
 from warplens_tools.toolchain.ptx_lanes import narrower_lanes
 from warplens_tools.toolchain.ptx_order import unordered
@@ -53,6 +54,7 @@ def _whatever_is_allowed(baseline: Unit, unit: Unit, wide: bool) -> Iterator[str
     """What no allowance of a lower precision makes right."""
     yield from _by_numbers(baseline, unit, wide)
     yield from _by_order(baseline, unit)
+    yield from _by_data(baseline, unit)
     if why := undirected(baseline.directed, unit.directed):
         yield f"{why}: what they bound may lie outside by less than a comparison can tell"
 
@@ -80,7 +82,7 @@ def _by_numbers(baseline: Unit, unit: Unit, wide: bool) -> Iterator[str]:
 
 
 def _by_order(baseline: Unit, unit: Unit) -> Iterator[str]:
-    """What a run shows by chance, or other data by taking longer."""
+    """What a run shows by chance."""
     if why := unseen(baseline.between, unit.between):
         yield why
     if why := undrawn(baseline.drawn, baseline.ends, unit.drawn, unit.ends):
@@ -95,6 +97,12 @@ def _by_order(baseline: Unit, unit: Unit) -> Iterator[str]:
         yield f"{why}: a run shows it by chance alone"
     if why := without_barriers(baseline.barriers, unit.barriers):
         yield f"{why}: a run shows it by chance alone"
+
+
+def _by_data(baseline: Unit, unit: Unit) -> Iterator[str]:
+    """What other data show, by taking longer or by lying otherwise, or an earlier launch's."""
+    if why := in_gaps(baseline.gaps, unit.gaps):
+        yield f"{why}: what lies there is compared nowhere"
     if why := overlaps(baseline.apart, unit.apart):
         yield f"{why}: other data may lie nearer"
     if why := gives_up(baseline.ends, unit.ends):

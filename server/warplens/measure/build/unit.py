@@ -26,6 +26,7 @@ from warplens_tools.toolchain.ptx_drawn import drawn_in
 from warplens_tools.toolchain.ptx_ends import Ends, ends_in
 from warplens_tools.toolchain.ptx_exact import Exact, exact_in
 from warplens_tools.toolchain.ptx_floats import through_floats_in
+from warplens_tools.toolchain.ptx_gaps import Gaps, gaps_in
 from warplens_tools.toolchain.ptx_in_step import InStep, in_step_in
 from warplens_tools.toolchain.ptx_lanes import Lanes, lanes_in
 from warplens_tools.toolchain.ptx_order import Order, order_in
@@ -117,6 +118,11 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def apart(self) -> dict[str, Apart]:
         """What leads its kernels within memory that they write, kept as the widths are."""
         return apart_in(self.ptx)
+
+    @cached_property
+    def gaps(self) -> dict[str, Gaps]:
+        """Which bytes of structures its kernels go by, kept as the widths are."""
+        return gaps_in(self.ptx)
 
     @cached_property
     def scopes(self) -> dict[str, Scopes]:

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes of a program's memory that a kernel never reads, and an edit goes by, by PTX: what pads structures.
+
+What an edit keeps there from one launch to the next is compared nowhere: a structure is compared member by member. Told
+are pointers behind which both versions read and write, and bytes between two elements' that the edit alone looks at;
+to copy them with the rest is no look.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
+from warplens_tools.toolchain.symbols import unit_free_name
+
+_LOAD = re.compile(
+    r"\bld(?:\.\w+)*\.global(?:\.\w+)*\.[busf](8|16|32|64)\s+([^;\[]*),\s*\[(%rd\d+)(?:\+(-?\d+))?\]\s*;"
+)
+_REGISTER = re.compile(r"%\w+")
+_ASKS = re.compile(r"\bsetp(?:\.\w+)*\s+[^,;]*,([^;]*);")
+#: What hands a number on as it is.
+_HANDS_ON = ("mov", "selp", "cvt.u", "cvt.s")
+
+
+class Gaps(msgspec.Struct, frozen=True):
+    """Of one kernel, for each pointer among its parameters by number behind which it both reads and writes."""
+
+    #: Bytes from one element to the next; 0 where they are not known, or not always as many.
+    strides: dict[str, int] = {}
+    #: Bytes that are read, each within its element, and those of them that it goes by.
+    read: dict[str, frozenset[int]] = {}
+    used: dict[str, frozenset[int]] = {}
+
+
+class _Load(NamedTuple):
+    base: str
+    stride: int
+    #: The byte behind the element's beginning, and the register of each number.
+    at: int
+    width: int
+    registers: tuple[str, ...]
+
+
+def gaps_in(ptx: str) -> dict[str, Gaps]:
+    """Of each kernel of a unit, by the name that it has whatever the unit."""
+    return {unit_free_name(mangled): _of(flow) for mangled, flow in kernels_of(ptx)}
+
+
+def in_gaps(baseline: Mapping[str, Gaps], candidate: Mapping[str, Gaps]) -> str:
+    """Which bytes a candidate goes by that the baseline never reads; "" if none are known."""
+    for name, new in candidate.items():
+        known = baseline.get(name, Gaps())
+        for base, stride in sorted(known.strides.items()):
+            if not stride or new.strides.get(base) != stride:
+                continue
+            if new.used[base] - known.read[base]:
+                return f"the edit goes by bytes behind parameter {int(base) + 1} that the kernel never reads"
+    return ""
+
+
+def _of(flow: Flow) -> Gaps:
+    written = {base for name, place in flow.accessed if name.startswith("st") for base in flow.bases(place)}
+    found: dict[str, list[_Load]] = {}
+    for load in _loads(flow):
+        if load.base in written:
+            found.setdefault(load.base, []).append(load)
+    strides = {base: _common(loads) for base, loads in found.items()}
+    return Gaps(
+        strides,
+        {base: _bytes(loads, strides[base]) for base, loads in found.items()},
+        {base: _bytes([*_gone_by(flow, loads)], strides[base]) for base, loads in found.items()},
+    )
+
+
+def _loads(flow: Flow) -> Iterator[_Load]:
+    for bits, registers, place, behind in _LOAD.findall(flow.body):
+        root, at = _begins(flow, place)
+        for base in flow.bases(place):
+            numbers = tuple(_REGISTER.findall(registers))
+            yield _Load(base, _stride(flow, root), at + int(behind or 0), int(bits) // 8, numbers)
+
+
+def _begins(flow: Flow, place: str) -> tuple[str, int]:
+    """The register that a place is a number of bytes behind, and how many."""
+    at = 0
+    while len(steps := flow.steps.get(place, ())) == 1 and steps[0].name.startswith("add.s64"):
+        numbers = [int(s[1:]) for s in steps[0].sources if re.fullmatch(r"#-?\d+", s)]
+        others = [s for s in steps[0].sources if s.startswith("%")]
+        if len(numbers) != 1 or len(others) != 1:
+            break
+        place, at = others[0], at + numbers[0]
+    return place, at
+
+
+def _stride(flow: Flow, root: str) -> int:
+    """What the elements' number is multiplied by; 0 where that is not plain to see."""
+    steps = flow.steps.get(root, ())
+    added = [source for step in steps if step.name.startswith("add.s64") for source in step.sources]
+    made = [step for source in added for step in flow.steps.get(source, ())]
+    found = {step.number for step in made if step.name.startswith(("mul.wide", "mul.lo.s64", "shl.b64"))}
+    return found.pop() if len(steps) == 1 and len(found) == 1 else 0
+
+
+def _common(loads: list[_Load]) -> int:
+    strides = {load.stride for load in loads}
+    return strides.pop() if len(strides) == 1 else 0
+
+
+def _bytes(loads: list[_Load], stride: int) -> frozenset[int]:
+    """The bytes within an element."""
+    if not stride:
+        return frozenset()
+    return frozenset(
+        (load.at + k) % stride for load in loads for k in range(load.width * len(load.registers))
+    )
+
+
+def _gone_by(flow: Flow, loads: list[_Load]) -> Iterator[_Load]:
+    """Each number by itself that more is done with than to hand it on."""
+    for load in loads:
+        for number, register in enumerate(load.registers):
+            if _is_used(flow, register):
+                yield load._replace(at=load.at + number * load.width, registers=(register,))
+
+
+def _is_used(flow: Flow, register: str) -> bool:
+    held, left = {register}, [register]
+    asked = {one for found in _ASKS.findall(flow.body) for one in _REGISTER.findall(found)}
+    while left:
+        one = left.pop()
+        if one in asked:
+            return True
+        for to, steps in flow.steps.items():
+            for step in steps:
+                if one in step.sources and not step.name.startswith(_HANDS_ON):
+                    return True
+                if one in step.sources and to not in held:
+                    held.add(to)
+                    left.append(to)
+    return False
