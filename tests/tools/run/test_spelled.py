@@ -29,7 +29,7 @@ int main() {
     cudaMalloc(&to, count + 1);
     memcpy(from, text, count);
     to[count] = 0;
-    for (u64 way = 6; way < 8; ++way) {
+    for (u64 way = 6; way < 9; ++way) {
         draw<<<1, 1>>>(from, count, way, to);
         cudaDeviceSynchronize();
         printf("%s\\n", (const char*)to);
@@ -40,7 +40,7 @@ int main() {
 
 @pytest.fixture(scope="module")
 def drawn() -> list[str]:
-    """Both ways of it."""
+    """All ways of it."""
     kernels = (SOURCES / "kernels.cu").read_text()
     heads = (
         r"__device__ inline u64 mix\(",
@@ -63,3 +63,8 @@ def test_neighbours_change_places_within_words(drawn: list[str]) -> None:
     assert re.sub(r"\w", "x", drawn[1]) == re.sub(r"\w", "x", TEXT)
     changed = [(a, b) for a, b in zip(TEXT.split(), drawn[1].split(), strict=True) if a != b]
     assert len(changed) > 32 and all(sorted(a) == sorted(b) for a, b in changed)
+
+
+def test_characters_are_those_before_or_behind(drawn: list[str]) -> None:
+    steps = [ord(b) - ord(a) for a, b in zip(TEXT, drawn[2], strict=True)]
+    assert {*steps} == {-1, 0, 1} and steps.count(0) > len(TEXT) * 3 // 4

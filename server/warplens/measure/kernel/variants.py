@@ -90,10 +90,11 @@ _FIELDS = tuple(
         )
     )
 )
-#: Words in which letters are of the other case, or in other places: in text alone.
+#: Words in which letters are of the other case, in other places or other ones: in text alone.
 _SPELLED = (
     *(Variant(f"with letters of the other case ({k + 1})", 6.0, kind="fields") for k in range(2)),
     *(Variant(f"with letters in each other's place ({k + 1})", 7.0, kind="fields") for k in range(3)),
+    Variant("with letters next to theirs", 8.0, kind="fields"),
 )
 #: Limbs through which carries go far, and what makes sums of narrow types the largest. Bytes lead nowhere far.
 _LIMBS = (

@@ -65,7 +65,7 @@ struct Parameter {
 // `upper` are 64-bit integers of which some have other upper halves; `settled` one
 // float by value that is a small whole number, or hardly another; `loose` are integers by value that nothing
 // leads by, of any size; `masked` has one more bit that the kernel asks a number by value for, or one less; `tables` are
-// `fields` are keys in which bit fields are alike, or that are in order, by `scale` one of six ways, and of text letters of the other case, or neighbours in each other's place; `centred` floats less
+// `fields` are keys in which bit fields are alike, or that are in order, by `scale` one of six ways, and of text letters of the other case, neighbours in each other's place, or the characters next to theirs; `centred` floats less
 // one of them; `tagged` numbers with bits that the kernel masks off before it is led by them; `brim` integers at the ends of
 // what their type holds, by `scale` one of six ways; `none` is a length by value of zero, `minus` zeros below zero here and
 // there. `infinities` lie in the same places of all buffers where `scale` says so. `tables` are

@@ -335,7 +335,8 @@ __device__ T in_fields(u64 i, u64 count, u64 way, u64 seed) {
     }
 }
 
-// Text as others write it: letters of the other case, all of a stretch or a few, and neighbours in each other's place.
+// Text as others write it: letters of the other case, all of a stretch or a few, neighbours in each other's place, and
+// here and there the character before or behind.
 template <class T>
 __device__ T spelled(const Source<T>& source, u64 i, u64 way, u64 seed) {
     const auto is = [&](u64 at, bool digits) {
@@ -345,6 +346,10 @@ __device__ T spelled(const Source<T>& source, u64 i, u64 way, u64 seed) {
     if (way == 6) {
         const bool all = mix((seed >> 32) + i / 64) % 4 == 0;
         return is(i, false) && (all || mix(seed + i) % 8 == 0) ? source[i] ^ T(0x20) : source[i];
+    }
+    if (way == 8) {
+        const u64 drawn = mix(seed + i);
+        return static_cast<T>(drawn % 8 ? source[i] : source[i] + (drawn >> 63 ? 1 : -1));
     }
     const u64 odd = seed & 1, pair = (i + odd) / 2, other = ((i + odd) ^ 1) - odd;
     const bool turns = other < source.count && mix(seed + pair) % 4 == 0 && is(i, true) && is(other, true);
