@@ -13,7 +13,7 @@ from warplens_tools.toolchain.ptx_barriers import barriers_in, without_barriers
 
 pytestmark = pytest.mark.compiler
 
-HEAD = "__global__ void k(float* x, const int* from, int n, int rounds)"
+HEAD = "__global__ void k(NUMBER* x, const int* from, int n, int rounds, const float* y)"
 #: Rounds in which each lane reads what others have written in the last one.
 EXCHANGED = (
     "{ const int lane = threadIdx.x % 32; for (int r = 0; r < rounds; ++r) {"
@@ -40,7 +40,17 @@ BY_WARP = (
     "sum = __reduce_add_sync(~0u, (int)sum);"
     "for (int i = threadIdx.x % 32; i < n; i += 32) x[r * n + i] /= sum; } }"
 )
+#: What is copied in, and then read by others beside what they have written themselves.
+COPIED = (
+    "{ const int lane = threadIdx.x % 32; for (int r = 0; r < rounds; ++r) {"
+    "for (int i = lane; i < n; i += 32) x[i] = y[i]; BARRIER;"
+    "for (int i = lane; i < n; i += 32) { x[n + i] = x[n + i - from[r]]; __syncwarp(); } x += 2 * n; } }"
+)
 MADE = {
+    "copied in": COPIED.replace("BARRIER", "__syncwarp()"),
+    "bare copied in": COPIED.replace("BARRIER", ""),
+    "copied in by integers": COPIED.replace("BARRIER", "__syncwarp()").replace("y[i]", "from[i]"),
+    "bare copied in by integers": COPIED.replace("BARRIER", "").replace("y[i]", "from[i]"),
     "rounds": EXCHANGED.replace("BARRIER", "__syncwarp();"),
     "rounds of a block": EXCHANGED.replace("BARRIER", "__syncthreads();"),
     "bare rounds": EXCHANGED.replace("BARRIER", ""),
@@ -61,7 +71,8 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     source, made = folder / "k.cu", folder / "k.ptx"
     found = {}
     for name, body in MADE.items():
-        source.write_text(f"{HEAD} {body}\n")
+        head = HEAD.replace("NUMBER", "int" if "integers" in name else "float")
+        source.write_text(f"{head} {body}\n")
         run([str(nvcc.path), "-arch=sm_90", "-ptx", str(source), "-o", str(made)], timeout=120)
         found[name] = made.read_text()
     return found
@@ -74,6 +85,9 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         ("rounds of a block", "bare rounds", True),
         ("once", "bare once", True),
         ("rounds", "rounds of a block", False),
+        ("copied in", "bare copied in", True),
+        ("copied in by integers", "bare copied in by integers", True),
+        ("bare copied in", "copied in", False),
         ("bare rounds", "bare rounds", False),
         ("bare once", "once", False),
         ("once", "by shuffle", False),

@@ -18,6 +18,7 @@ from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
 from warplens_tools.toolchain.ptx_order import NAME, meets
 from warplens_tools.toolchain.symbols import unit_free_name
 
+_REGISTER = re.compile(r"%\w+")
 _PLACE = re.compile(r"\[(%rd\d+)")
 _GLOBAL = re.compile(r"(ld|st)(?:\.(?!shared|local|param|const)\w+(?:::\w+)*)*\Z")
 _BARRIER = re.compile(r"(?:bar|barrier|membar|fence)\b")
@@ -32,6 +33,9 @@ class Barriers(msgspec.Struct, frozen=True):
     #: Where something is read after something was written, and where no barrier is between.
     follows: frozenset[str] = frozenset()
     meets: frozenset[str] = frozenset()
+    #: The same of what is copied from behind one pointer to behind another: both, of what is read there afterwards.
+    copies: frozenset[tuple[str, str]] = frozenset()
+    copies_meet: frozenset[tuple[str, str]] = frozenset()
 
 
 def barriers_in(ptx: str) -> dict[str, Barriers]:
@@ -45,7 +49,8 @@ def without_barriers(baseline: Mapping[str, Barriers], candidate: Mapping[str, B
     for name, new in candidate.items():
         known = baseline.get(name, Barriers())
         in_loops = known.ordered & new.bare - known.bare - new.ordered
-        lost = in_loops | (known.follows & new.meets - known.meets)
+        copied = known.copies & new.copies_meet - known.copies_meet
+        lost = in_loops | (known.follows & new.meets - known.meets) | {base for base, _ in copied}
         if lost:
             where = f"behind parameter {int(min(lost, key=int)) + 1}"
             return f"the edit has no barrier between what threads write {where} and what they then read there"
@@ -71,32 +76,78 @@ def _of(flow: Flow) -> Barriers:
         frozenset(bare),
         frozenset(follows),
         frozenset(base for base in follows if _reaches(events, after, base, barriers=True)),
+        *_copies(events, after, exchanged),
     )
 
 
-#: A store, a load or a barrier: what it is, the pointer and the register of the place.
-_Event = tuple[str, str, str]
+#: A store, a load or a barrier: what it is, the pointer, the register of the place, and where what is stored is from.
+_Event = tuple[str, str, str, frozenset[str]]
+_NOWHERE: frozenset[str] = frozenset()
 
 
 def _events(flow: Flow, block: Block, lines: Sequence[str]) -> Iterator[_Event]:
     for number, _ in block.instructions:
         name = found[1] if (found := NAME.match(lines[number])) is not None else ""
         if _BARRIER.match(name):
-            yield ("bar", "", "")
+            yield ("bar", "", "", _NOWHERE)
         elif (access := _GLOBAL.match(name)) is not None and (place := _PLACE.search(lines[number])):
-            yield from ((access[1], base, place[1]) for base in flow.bases(place[1]))
+            of = _stored(flow, lines[number]) if access[1] == "st" else _NOWHERE
+            yield from ((access[1], base, place[1], of) for base in flow.bases(place[1]))
+
+
+def _stored(flow: Flow, line: str) -> frozenset[str]:
+    """The pointers behind which what a store stores was loaded."""
+    return frozenset[str]().union(
+        *(_origins(flow, one) for one in _REGISTER.findall(line[line.rindex("]") :]))
+    )
+
+
+def _origins(flow: Flow, register: str) -> frozenset[str]:
+    if not register.startswith("%f"):
+        return flow.origins.get(register, _NOWHERE)
+    # a float that is handed on as it was loaded
+    found = re.findall(rf"\bld\.global(?:\.\w+)*\s+[^;\[]*{register}\b[^;\[]*\[(%rd\d+)", flow.body)
+    return frozenset[str]().union(*map(flow.bases, found))
+
+
+def _copies(
+    events: Sequence[Sequence[_Event]], after: Sequence[Sequence[int]], exchanged: set[str]
+) -> tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]:
+    """What is read after it was copied from behind another pointer, and where no barrier is between."""
+    copied = {
+        (base, of)
+        for block in events
+        for what, base, _, origins in block
+        if what == "st" and base in exchanged
+        for of in origins - exchanged
+    }
+    found = [
+        frozenset(
+            (base, of)
+            for base, of in copied
+            if meets([[*_of_copies(block, base, of)] for block in events], after, "st", "ld", between)
+        )
+        for between in ("", "bar")
+    ]
+    return found[0], found[1]
+
+
+def _of_copies(block: Sequence[_Event], base: str, of: str) -> Iterator[str]:
+    return (
+        what for what, behind, _, origins in block if behind in (base, "") and (what != "st" or of in origins)
+    )
 
 
 def _exchanged(events: Sequence[Sequence[_Event]]) -> set[str]:
     """The pointers behind which something is read where the same code does not write."""
     every = [event for block in events for event in block]
-    loads = {(base, place) for what, base, place in every if what == "ld"}
-    stores = {(base, place) for what, base, place in every if what == "st"}
+    loads = {(base, place) for what, base, place, _ in every if what == "ld"}
+    stores = {(base, place) for what, base, place, _ in every if what == "st"}
     return {base for base, _ in loads - stores} & {base for base, _ in stores - loads}
 
 
 def _bases(events: Sequence[_Event], which: str) -> set[str]:
-    return {base for what, base, _ in events if what == which}
+    return {base for what, base, *_ in events if what == which}
 
 
 def _outermost(body: str) -> list[frozenset[int]]:
@@ -108,5 +159,5 @@ def _reaches(
     events: Sequence[Sequence[_Event]], after: Sequence[Sequence[int]], base: str, *, barriers: bool
 ) -> bool:
     """Whether a load behind a pointer can come after a store there, with no barrier between if `barriers` end it."""
-    here = [[what for what, behind, _ in block if behind in (base, "")] for block in events]
+    here = [[what for what, behind, *_ in block if behind in (base, "")] for block in events]
     return meets(here, after, "st", "ld", "bar" if barriers else "")
