@@ -87,7 +87,7 @@ def _loads(flow: Flow) -> Iterator[_Load]:
 def _begins(flow: Flow, place: str) -> tuple[str, int]:
     """The register that a place is a number of bytes behind, and how many."""
     at = 0
-    while len(steps := flow.steps.get(place, ())) == 1 and steps[0].name.startswith("add.s64"):
+    while len(steps := flow.steps.get(place, [])) == 1 and steps[0].name.startswith("add.s64"):
         numbers = [int(s[1:]) for s in steps[0].sources if re.fullmatch(r"#-?\d+", s)]
         others = [s for s in steps[0].sources if s.startswith("%")]
         if len(numbers) != 1 or len(others) != 1:
