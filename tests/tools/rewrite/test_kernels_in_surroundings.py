@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from tests.tools.rewrite.test_rewrites import FENCE, page
 
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.parse import parse
-from warplens_tools.rewrite.base import EVERYWHERE
+from warplens_tools.rewrite.base import EVERYWHERE, Rewrite
 from warplens_tools.rewrite.registry import REWRITES
 from warplens_tools.text import SourceText
 
@@ -84,9 +84,11 @@ def bounded(sample: str) -> str:
     return f"namespace inner {{\nnamespace {{\n\n{before}{code}{rest}\n}}  // namespace\n}}  // namespace inner\n"
 
 
-def _rewritten(surround: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+def _rewritten(
+    surround: Callable[[str], str], rewrites: Iterable[Rewrite] = REWRITES
+) -> Iterator[tuple[str, str]]:
     """Each rewrite's own sample in other surroundings, after the rewrite, where it takes it."""
-    for of in REWRITES:
+    for of in rewrites:
         sample = surround(FENCE.findall(page(of))[0])
         if not sample:
             continue
@@ -127,5 +129,5 @@ def test_what_comes_out_compiles(surround: Callable[[str], str], tmp_path: Path)
 
 @pytest.mark.parametrize(("surround", "name"), [(over_its_type, "T"), (with_its_own_name, "Value")])
 def test_a_helper_function_is_a_template(surround: Callable[[str], str], name: str) -> None:
-    after = dict(_rewritten(surround))["warp-per-row"]
+    ((_, after),) = _rewritten(surround, [r for r in REWRITES if r.slug == "warp-per-row"])
     assert f"template <typename {name}>\n__device__ {name} lanes_sum({name} value) {{" in after

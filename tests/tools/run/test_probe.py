@@ -383,6 +383,7 @@ def test_a_library_that_cannot_be_built_says_why(tmp_path: Path, monkeypatch: py
     sources.mkdir()
     (sources / "broken.cpp").write_text("int x = ;\n")
     monkeypatch.setattr(library, "SOURCES", sources)
+    monkeypatch.setattr(library, "_SHARED", ("cstddef",))
     with pytest.raises(ToolFailedError, match=r"the probe cannot be built: .*error") as caught:
         library.probe_library(toolchain)
     assert "C++17 compiler" in caught.value.remedy
