@@ -2,7 +2,7 @@
 """How many candidates a search would judge in its seconds, with no GPU: its own steps, order and waits are real, its
 lanes rest for as long as builds and visits take.
 
-    python -m tests.suite.paced [NAME ...] [--seconds 40] [--budget 200] [--lanes 2] [--chunk 8]
+    python -m tests.suite.paced [NAME ...] [--seconds 40] [--budget 200] [--lanes 3] [--chunk 6]
         [--at-once 1] [--idioms] [--json FILE]
 
 Verdicts are made up of the text's hash, so they say nothing of the programs. `build` is what the compiler takes, `own`
@@ -42,11 +42,12 @@ from warplens.agent.versions import Ask
 from warplens.measure.confirm import Confirmation
 from warplens.measure.costs import BUILD, COMPARE, SNAPSHOT, START, TIME, WAITING
 from warplens.measure.pool.lane import Lane
+from warplens.measure.pool.local import MOST_LANES
 from warplens.measure.pool.pool import Pool
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.service.optimize import causes_of, inputs_of
-from warplens.service.pooled import SEARCH_CHUNK, SEARCH_LANES
+from warplens.service.pooled import SEARCH_CHUNK
 from warplens.service.service import Service
 from warplens.store.database import open_store
 from warplens_tools.arch.load import load_architecture
@@ -180,9 +181,20 @@ def made_up(candidate: Candidate, takes: Takes, together: int) -> Verdict:
 
 
 def paced(
+    program: Program, service: Service, given: argparse.Namespace, takes: Takes
+) -> list[dict[str, Any]]:
+    """One program's rows, of a search each."""
+    card, asking = Card(), Asking()
+    with asking.counted(), ThreadPoolExecutor(given.at_once) as pool:
+        runs = [pool.submit(_searched, program, service, given, takes, card) for _ in range(given.at_once)]
+        found = [run.result() for run in runs]
+    each = round(1e3 * asking.cpu / max(sum(row["judged"] for row in found), 1))
+    return [row | {"asking_cpu_ms_each": each} for row in found]
+
+
+def _searched(
     program: Program, service: Service, given: argparse.Namespace, takes: Takes, card: Card
 ) -> dict[str, Any]:
-    """One program's row."""
     text, inputs = SourceText.read(program.path), inputs_of(service, program.path, "sm_90")
     causes = causes_of(inputs.report())
     limits = load_architecture("sm_90").limits
@@ -242,7 +254,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--budget", type=int, default=200)
-    parser.add_argument("--lanes", type=int, default=SEARCH_LANES)
+    parser.add_argument("--lanes", type=int, default=MOST_LANES)
     parser.add_argument("--at-once", type=int, default=1)
     parser.add_argument("--chunk", type=int, default=SEARCH_CHUNK)
     for name in Takes.__struct_fields__:
@@ -255,12 +267,7 @@ def main() -> None:
     for program in programs():
         if given.names and program.name not in given.names:
             continue
-        card, asking = Card(), Asking()
-        with asking.counted(), ThreadPoolExecutor(given.at_once) as pool:
-            runs = [pool.submit(paced, program, service, given, takes, card) for _ in range(given.at_once)]
-            found = [run.result() for run in runs]
-        each = round(1e3 * asking.cpu / max(sum(row["judged"] for row in found), 1))
-        rows += [row | {"asking_cpu_ms_each": each} for row in found]
+        rows += (found := paced(program, service, given, takes))
         for row in found:
             sys.stdout.write(f"{row}\n")
         sys.stdout.flush()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What searches that share one card find in their seconds, by events of modelled times: no card, no waiting.
 
-    python -m tests.suite.shared_card [--tables 16] [--seeds 2] [--at-once 1] [--seconds 40] [--lanes 2] [--chunk 8]
+    python -m tests.suite.shared_card [--tables 16] [--seeds 2] [--at-once 1] [--seconds 40] [--lanes 3] [--chunk 6]
         [--left] [--learn 2.5] [--json FILE]
 
 The search's policy is the real one, over the tables of `tests.bench.replay_model`, which say nothing of real kernels;
@@ -32,9 +32,10 @@ from warplens.agent.judging import SMALL_GAIN, WORTH_A_LOOK
 from warplens.agent.policies import POLICIES
 from warplens.agent.search_settings import Budget, SearchSettings
 from warplens.measure.costs import BUILD, START, TIME
+from warplens.measure.pool.local import MOST_LANES
 from warplens.measure.pool.pace import Pace
 from warplens.measure.verdict import Candidate, Verdict
-from warplens.service.pooled import SEARCH_CHUNK, SEARCH_LANES
+from warplens.service.pooled import SEARCH_CHUNK
 
 #: Seconds after which the best so far is told.
 _AT = (15.0, 25.0, 40.0)
@@ -240,7 +241,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--at-once", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=40.0)
-    parser.add_argument("--lanes", type=int, default=SEARCH_LANES)
+    parser.add_argument("--lanes", type=int, default=MOST_LANES)
     parser.add_argument("--chunk", type=int, default=SEARCH_CHUNK)
     parser.add_argument("--left", action="store_true", help="leave the card before a look in full")
     for name in Takes.__struct_fields__:

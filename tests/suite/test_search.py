@@ -219,8 +219,8 @@ def test_experts_of_another_card_are_not_taken(tmp_path: Path) -> None:
 
 def test_a_search_is_paced_with_no_card() -> None:
     program = next(program for program in programs() if program.name == "softmax")
-    given = argparse.Namespace(idioms=False, seconds=300.0, budget=6, lanes=2, chunk=2)
+    given = argparse.Namespace(idioms=False, seconds=300.0, budget=6, lanes=2, chunk=2, at_once=1)
     takes = Takes(*(0.02 for _ in Takes.__struct_fields__))
-    row = paced(program, Service(SUITE), given, takes)
+    (row,) = paced(program, Service(SUITE), given, takes)
     assert row["judged"] == 6 and 0.0 < row["first_verdict"] < row["seconds"] < 300.0
     assert 0.0 < row["card_busy"] < 1.0 and row["asking_cpu_ms_each"] > 0

@@ -20,10 +20,12 @@ from warplens_tools.run.workload import Workload
 #: Cores from which a search on one card has lanes unasked: two batches of eight compile at once, beside a visit.
 #: On 16 they judged 1.65 times as many candidates a minute (`docs/benchmarks/pool_one_card.json`).
 LANES_FROM_CORES = 8
-#: Such a search's lanes, and the candidates of each at a time at most. Every visit learns the kernel anew, which takes
-#: the card longer than several candidates do that are no better than the best: two lanes with 8 judge a seventh more
-#: than three with 6 in the same time, with fewer in hand, and find as much (`tests.suite.shared_card`).
-SEARCH_LANES, SEARCH_CHUNK = 2, 8
+#: Candidates at a time of each lane of such a search, where it has `MOST_LANES`: hardly more in hand before anything is
+#: learned of them than two lanes with eight have, and more judged. By events of modelled times (16 tables,
+#: `tests.suite.shared_card`) 32 for 29 in 40 s where each visit learns the kernel for 2.5 s, 58 for 46 where it takes
+#: 0.8, and what was found by then is 1.08 and 1.03 times as fast; of two searches that share the card as many, and what
+#: they found is 0.90 times as fast.
+SEARCH_CHUNK = 6
 #: Candidates from which it has them: two lanes have two batches in hand, which of a small budget would all be asked for
 #: before anything is learned.
 LANES_FROM_CANDIDATES = 24
@@ -37,13 +39,13 @@ def search_opener(cards: int | None, cluster: str = "", candidates: int | None =
     for, lanes of one card if there are cores and candidates enough for them."""
     enough = candidates is None or candidates >= LANES_FROM_CANDIDATES
     lanes = enough and cards is None and not cluster and (os.cpu_count() or 1) >= LANES_FROM_CORES
-    return opener(1, most=SEARCH_LANES, chunk=SEARCH_CHUNK) if lanes else opener(cards, cluster)
+    return opener(1, chunk=SEARCH_CHUNK) if lanes else opener(cards, cluster)
 
 
-def opener(cards: int | None, cluster: str = "", *, most: int = MOST_LANES, chunk: int = CHUNK) -> OpenJudge:
+def opener(cards: int | None, cluster: str = "", *, chunk: int = CHUNK) -> OpenJudge:
     """What opens the judge: one in this process where neither is asked for, a pool of `cards` (0 for all of a kind),
-    with `most` lanes each where there are cores enough, of `chunk` candidates at a time at most, or the cluster at an
-    address.
+    with `MOST_LANES` lanes each where there are cores enough, of `chunk` candidates at a time at most, or the cluster
+    at an address.
 
     Raises:
         InputError: both are asked for, or there are not so many cards.
@@ -63,11 +65,11 @@ def opener(cards: int | None, cluster: str = "", *, most: int = MOST_LANES, chun
             # which says what is missing
             return open_judge(workload, kernel, arch, allowed)
         cores = (os.cpu_count() or 1) // len(chosen)
-        lanes, size = (most, chunk) if cores >= _MOST_FROM_CORES else (LANES, CHUNK)
-        # while one lane has the card, the others build, on half as many cores again as there are
-        jobs = max(1, 3 * cores // (2 * lanes))
+        many = cores >= _MOST_FROM_CORES
+        # while one lane has the card, two build
+        jobs = max(1, cores // 2)
         setup = judge_setup(workload, kernel, arch, allowed, build_jobs=jobs)
-        return local_pool(setup, chosen, lanes, chunk=size)
+        return local_pool(setup, chosen, MOST_LANES if many else LANES, chunk=chunk if many else CHUNK)
 
     return opened
 

@@ -600,7 +600,7 @@ def test_cards_that_are_asked_for_have_a_third_lane_where_cores_are_enough(
         monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
         search_opener(cards)(work, "k", "sm_90", Allowed())
     # cards, lanes, compilations and candidates at a time; nobody asked for the last two's card
-    assert made == [(2, 3, 8, 8), (2, 2, 6, 8), (1, 3, 8, 8), (1, 2, 12, 8), (1, 2, 6, 8)]
+    assert made == [(2, 3, 8, 8), (2, 2, 4, 8), (1, 3, 8, 8), (1, 3, 8, 6), (1, 2, 4, 8)]
 
 
 def test_a_workload_that_fails_is_raised_as_by_one_judge(folder: Path) -> None:
