@@ -7,6 +7,12 @@ import gc
 import os
 
 from hypothesis import settings
+from tests.standard import WITHOUT_WHAT_NO_TEST_CALLS
+
+# For every nvcc of the tests, in whatever process it is started.
+os.environ["NVCC_PREPEND_FLAGS"] = " ".join(
+    [*WITHOUT_WHAT_NO_TEST_CALLS, os.environ.get("NVCC_PREPEND_FLAGS", "")]
+).strip()
 
 # Modules and thousands of tests stay to the end: they are made without a look for garbage, and then left out of it.
 gc.disable()

@@ -64,8 +64,9 @@ SPECIAL = (
 
 @pytest.mark.parametrize("used", SPECIAL)
 def test_without_special_functions_the_same_device_code_is_made(
-    used: str, toolchain: Toolchain, tmp_path: Path
+    used: str, toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("NVCC_PREPEND_FLAGS")  # with which all other tests go without them
     text = f"#include <cmath>\n{used}\n__global__ void k(float* p) {{ *p = sinf(*p) + norm3df(*p, 1, 2); }}\n"
     (tmp_path / "k.cu").write_text(text)
 
