@@ -254,6 +254,21 @@ def is_assigned(node: Node) -> bool:
     return assigns and left is not None and left.id == node.id
 
 
+def subscripts(node: Node) -> tuple[Node, list[Node]]:
+    """What an element is reached from, and the indices on the way, the last first: `list`, and `k` and `i`, of
+    `list[i].next[k]`."""
+    indices: list[Node] = []
+    at = node
+    while at.type in ("field_expression", "subscript_expression"):
+        given = at.child_by_field_name("indices") if at.type == "subscript_expression" else None
+        indices += given.named_children[:1] if given is not None else []
+        below = at.child_by_field_name("argument")
+        if below is None:
+            break
+        at = below
+    return at, indices
+
+
 def addends(node: Node, operators: frozenset[str] = frozenset("+")) -> list[Node]:
     """What `operators` join in an expression, in text order, out of its parentheses; the whole where it is none."""
     while node.type == "parenthesized_expression" and node.named_child_count == 1:

@@ -18,7 +18,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.around import loops_around
-from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.tree import subscripts, walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.bindings import Binding, value_node
@@ -164,24 +164,12 @@ class FormReader:
         return forms.opaque(name, forms.LOADED, *self._places(node))
 
     def _places(self, node: Node) -> list[Form]:
-        """The indices that tell where an element lies: `k` and `i` of `list[i].next[k]`; none where one is not known,
-        nor of a local pointer, which may be each thread's own."""
-        found: list[Form] = []
-        at: Node | None = node
-        while at is not None and at.type in ("field_expression", "subscript_expression"):
-            if at.type == "subscript_expression":
-                indices = at.child_by_field_name("indices")
-                index = self.form(indices.named_children[0]) if indices and indices.named_children else None
-                if index is None:
-                    return []
-                found.append(index)
-            at = at.child_by_field_name("argument")
-        return [] if at is not None and self._is_local_pointer(at) else found
-
-    def _is_local_pointer(self, node: Node) -> bool:
-        binding = self.kernel.constants.binding(self.tree.code_of(node), node.start_byte)
-        inside = binding is not None and binding.start >= self.kernel.function.body.start_byte
-        return inside and binding is not None and binding.kind == "pointer"
+        """The indices that tell where an element lies; none where one is not known, nor of a thread's own pointer."""
+        at, indices = subscripts(node)
+        found = [form for index in indices if (form := self.form(index)) is not None]
+        binding = self.kernel.constants.binding(self.tree.code_of(at), at.start_byte)
+        own = binding and binding.kind == "pointer" and binding.start >= self.kernel.function.body.start_byte
+        return found if len(found) == len(indices) and not own else []
 
     @cached_property
     def _type_parameters(self) -> frozenset[str]:
@@ -394,7 +382,6 @@ class FormReader:
 
 
 _CALLS = {"min": "min", "max": "max", "umin": "min", "umax": "max", "__mul24": "*", "__umul24": "*"}
-
 
 _READERS = {
     "number_literal": FormReader.literal,
