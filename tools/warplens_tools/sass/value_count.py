@@ -37,6 +37,8 @@ class ValueCount:
     def __init__(self, instructions: Sequence[Instruction], flow: Flow, *, in_block: bool) -> None:
         self.instructions, self.in_block = instructions, in_block
         self.loops = [frozenset(flow.instructions_of(loop)) for loop in flow.loops]
+        #: By register, reader and depth: a hash's rounds read each value several times, each of them of several.
+        self._known: dict[tuple[str, int, int], int] = {}
         self.writers: dict[str, list[int]] = {}
         for index, instruction in enumerate(instructions):
             for name in registers_written(instruction):
@@ -50,6 +52,12 @@ class ValueCount:
 
     def register(self, name: str, at: int, depth: int = 0) -> int:
         """Values that a register can hold where the instruction at `at` reads it; 2^32 where nothing bounds them."""
+        key = (name, at, depth)
+        if key not in self._known:
+            self._known[key] = self._register(name, at, depth)
+        return self._known[key]
+
+    def _register(self, name: str, at: int, depth: int) -> int:
         before = [i for i in self.writers.get(name, ()) if i < at]
         if not before or depth > _MAX_DEPTH:
             return _MANY
