@@ -50,6 +50,7 @@ from warplens_tools.machine.local_memory import local_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import judge_by_local
 from warplens_tools.micro.register_spills import spill_indices
+from warplens_tools.sass.pipes import on_stack
 
 #: Bytes of a thread's arrays up to which registers can take them: a quarter of the 255 words that a thread may have.
 MOST_KEPT = 256
@@ -77,11 +78,13 @@ class LocalMemoryArray(MicroTool):
     @cached_property
     def dynamic_indices(self) -> list[int]:
         """Indices of local accesses that are neither spills, nor the math library's, nor the arguments of a `printf`,
-        which are handed over in local memory: an array without registers."""
+        which are handed over in local memory: an array without registers. None where no address is worked out."""
         compiled = self.view.compiled
         spills = {*spill_indices(compiled), *self.sass.flow.rare} if compiled is not None else set()
         found = [i for i in self.sass.where(lambda x: x.opcode in {"LDL", "STL"}) if i not in spills]
-        return [i for i in found if "printf" not in self.view.text.line_text(self.sass.written[i] or 1)]
+        found = [i for i in found if "printf" not in self.view.text.line_text(self.sass.written[i] or 1)]
+        # what is `volatile`, or has its address taken, lies at a constant place of the stack
+        return found if any(not any(map(on_stack, self.sass.instructions[i].operands)) for i in found) else []
 
     def _found(self, dynamic: list[int]) -> Finding:
         line = self.sass.hottest_line(dynamic)
