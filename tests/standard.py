@@ -3,12 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from warplens_tools.toolchain.compile import WITHOUT_SPECIAL_FUNCTIONS
 
 #: The machine code is the same by any, and the host's headers are a third shorter to read than by C++17.
@@ -21,18 +15,8 @@ WITHOUT_WHAT_NO_TEST_CALLS = (
     *WITHOUT_SPECIAL_FUNCTIONS,
     *(f"-D_PSTL_GLUE_{header}_DEFS_H" for header in ("ALGORITHM", "NUMERIC", "MEMORY")),
 )
-#: Headers that stand for the C++ library's, with what programs ask of them, and are read in a tenth of the time.
-_LEAN = Path(__file__).parent / "lean"
 
 
 def standard_of(*texts: str) -> tuple[str, ...]:
     """`STANDARD`, unless one of the texts asks for more."""
     return LATER if any("cooperative_groups" in text for text in texts) else STANDARD
-
-
-@contextlib.contextmanager
-def lean_headers() -> Iterator[None]:
-    """While it is open, compilers take them: for programs that are compiled for what else is in them."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("CPLUS_INCLUDE_PATH", str(_LEAN), prepend=":")
-        yield

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 from tests.compiled import compiled_once
-from tests.standard import lean_headers
 
 
 @pytest.fixture(autouse=True, scope="package")
 def _compiled_once() -> Iterator[None]:
-    """Most tests here judge edits of the same few programs, and none looks into the C++ library's own headers."""
-    with compiled_once(), lean_headers():
+    """Most tests here judge edits of the same few programs."""
+    with compiled_once():
         yield

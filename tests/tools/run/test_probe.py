@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
@@ -27,6 +28,7 @@ from warplens_tools.run.probe.job import (
     JobVariable,
     Shape,
     Variant,
+    VariantKind,
     encode_job,
 )
 from warplens_tools.run.probe.records import RecordReader, ResultRecord
@@ -186,7 +188,7 @@ KINDS = (
     *("fields", "centred", "tagged", "brim"),
     *("scalars", "nulls", "wide", "endless", "toggled", "many", "few"),
     *("reshaped", "numbers", "fewer", "mingled", "standing", "high", "aliased", "reached"),
-    *("settled", "loose", "masked", "tables", "against", "moved"),
+    *("settled", "loose", "masked", "tables", "against", "none", "minus", "moved"),
 )
 fields = st.builds(
     JobField,
@@ -260,6 +262,10 @@ jobs = st.builds(
     tags=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2**32 - 1)), max_size=2).map(tuple),
     options=st.dictionaries(words, numbers, max_size=3),
 )
+
+
+def test_every_kind_of_variant_has_its_number() -> None:
+    assert sorted(KINDS) == sorted(get_args(VariantKind))
 
 
 @pytest.mark.compiler

@@ -27,7 +27,7 @@ from warplens.agent.llm.replies import (
 from warplens.agent.llm.situation import situation_of
 from warplens.agent.moves import Idea, Move, Proposal
 from warplens.agent.versions import Node
-from warplens.measure.build.allowed import why_not_allowed, why_outside
+from warplens.measure.build.allowed import why_not_allowed, why_open, why_outside
 from warplens.measure.build.includes import uses_cutlass
 from warplens.measure.verdict import State
 from warplens_tools.errors import InputError
@@ -278,6 +278,8 @@ class ModelSource:
 
     def _why_not(self, before: SourceText, after: SourceText) -> str:
         briefing = self.briefing
+        if why := why_open(before, after):
+            return why
         if briefing.refused is not None:
             return briefing.refused(after)
         if briefing.host_edits:

@@ -32,6 +32,7 @@ _ELSEWHERE = re.compile(
 _ASSEMBLER = re.compile(r"\b(?:__)?asm(?:__)?\b|incbin")
 #: What a refusal for host code's sake says besides.
 HOST_EDITS = "with the setting optimize.host-edits it would be judged from outside the program"
+_BRACKETS = {"()": "parentheses", "{}": "braces", "[]": "brackets"}
 _DEVICE_VARIABLE = re.compile(r"__(?:device|constant|managed)__")
 
 
@@ -52,6 +53,24 @@ def why_outside(before: SourceText, after: SourceText, kernel: str, path: str) -
     old, new = (model_of(tree, path) for tree in trees)
     never = _reads_changed(before.text, after.text) or _embeds(_apart(trees[0]), _apart(trees[1]))
     return never, _signature_changed(old.kernel(kernel), new.kernel(kernel), kernel)
+
+
+def why_open(before: SourceText, after: SourceText) -> str:
+    """Why a text cannot be whole, as an answer that was cut off leaves it: its brackets do not match as the original's
+    do. "" where they do. No reason to refuse a candidate: with `#if` they need not."""
+    old, new = (without_comments(to_ascii(text.text)) for text in (before, after))
+    return next(
+        (
+            f"its {name} do not match"
+            for pair, name in _BRACKETS.items()
+            if _open(old, pair) != _open(new, pair)
+        ),
+        "",
+    )
+
+
+def _open(code: str, pair: str) -> int:
+    return code.count(pair[0]) - code.count(pair[1])
 
 
 def _adds_host_functions(before: SourceTree, after: SourceTree) -> str:

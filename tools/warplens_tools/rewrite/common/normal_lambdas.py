@@ -37,7 +37,7 @@ class _Lambda(msgspec.Struct, frozen=True):
 
 
 def lambdas_out(text: SourceText, file: SourceTree, kernel: Kernel) -> tuple[TextEdit, ...]:
-    """The edits that write one lambda's calls out, or take its declaration away; () where there is none."""
+    """The edits that write one lambda's calls out, and take its declaration away with the last; () if there is none."""
     reader = _Reader(text, file, kernel)
     for node in walk(reader.body) if reader.body is not None else ():
         found = reader.read(node) if node.type == "declaration" else None
@@ -82,7 +82,8 @@ class _Reader(BoundReader):
         return self.code(name), self.code(node)[: -len(self.code(name))].strip()
 
     def written_out(self, one: _Lambda) -> tuple[TextEdit, ...]:
-        """The edits for its calls that hold no other call of it; for its declaration where there is none left."""
+        """The edits for its calls that hold no other call of it, and for its declaration where these are all; () for
+        one that nobody calls, which is the user's."""
         uses = (
             [
                 n
@@ -92,8 +93,6 @@ class _Reader(BoundReader):
             if self.body is not None
             else []
         )
-        if not uses:
-            return (TextEdit(self._line(one.statement), ""),)
         calls = [n.parent for n in uses]
         edits = list[TextEdit]()
         for call, use in zip(calls, uses, strict=True):
@@ -106,6 +105,8 @@ class _Reader(BoundReader):
             if not new:
                 return ()
             edits.append(TextEdit(self.file.span(call), new))
+        if edits and len(edits) == len(uses):
+            edits.append(TextEdit(self._line(one.statement), ""))
         return tuple(edits)
 
     def _value(self, one: _Lambda, given: Sequence[Node]) -> str:
