@@ -278,10 +278,10 @@ class ModelSource:
 
     def _why_not(self, before: SourceText, after: SourceText) -> str:
         briefing = self.briefing
-        if why := why_open(before, after):
-            return why
         if briefing.refused is not None:
             return briefing.refused(after)
+        if why := why_open(before, after):
+            return why
         if briefing.host_edits:
             return why_outside(before, after, briefing.kernel, briefing.path)[0]
         return why_not_allowed(before, after, briefing.kernel, briefing.path)
