@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
-from warplens_tools.toolchain.symbols import unit_free_name
+from warplens_tools.toolchain.ptx_flow import Flow, by_kernel
 
 _LOAD = re.compile(
     r"\bld\.global(?:\.\w+)*\.[bus](?:8|16|32|64)\s+([^;\[]*),\s*\[(%rd\d+)(?:\+(-?\d+))?\]\s*;"
@@ -35,7 +34,7 @@ class Apart(msgspec.Struct, frozen=True):
 
 def apart_in(ptx: str) -> dict[str, Apart]:
     """Of each kernel of a unit, by the name that it has whatever the unit."""
-    return {unit_free_name(mangled): _of(flow) for mangled, flow in kernels_of(ptx)}
+    return by_kernel(ptx, _of)
 
 
 def overlaps(baseline: Mapping[str, Apart], candidate: Mapping[str, Apart]) -> str:

@@ -12,15 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from warplens_tools.toolchain.ptx_blocks import Block, after_each, blocks_of
 from warplens_tools.toolchain.ptx_ends import loops_in
-from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
-from warplens_tools.toolchain.ptx_order import NAME, meets
-from warplens_tools.toolchain.symbols import unit_free_name
+from warplens_tools.toolchain.ptx_flow import Flow, by_kernel
+from warplens_tools.toolchain.ptx_order import GLOBAL, NAME, PLACE, meets
 
 _REGISTER = re.compile(r"%\w+")
-_PLACE = re.compile(r"\[(%rd\d+)")
-_GLOBAL = re.compile(r"(ld|st)(?:\.(?!shared|local|param|const)\w+(?:::\w+)*)*\Z")
+_LOADED = re.compile(r"\bld\.global(?:\.\w+)*\s+([^;\[]*)\[(%rd\d+)")
 _BARRIER = re.compile(r"(?:bar|barrier|membar|fence)\b")
 
 
@@ -40,7 +37,7 @@ class Barriers(msgspec.Struct, frozen=True):
 
 def barriers_in(ptx: str) -> dict[str, Barriers]:
     """Of each kernel of a unit, by the name that it has whatever the unit."""
-    return {unit_free_name(mangled): _of(flow) for mangled, flow in kernels_of(ptx)}
+    return by_kernel(ptx, _of)
 
 
 def without_barriers(baseline: Mapping[str, Barriers], candidate: Mapping[str, Barriers]) -> str:
@@ -58,9 +55,8 @@ def without_barriers(baseline: Mapping[str, Barriers], candidate: Mapping[str, B
 
 
 def _of(flow: Flow) -> Barriers:
-    blocks = blocks_of(flow.body, {})
-    lines = flow.body.split("\n")
-    events = [[*_events(flow, block, lines)] for block in blocks]
+    floats = _float_origins(flow)
+    events = [[*_events(flow, block, floats)] for block in flow.code]
     exchanged = _exchanged(events)
     if not exchanged:
         return Barriers()
@@ -69,14 +65,13 @@ def _of(flow: Flow) -> Barriers:
         within = [event for number in inside for event in events[number]]
         both = exchanged & _bases(within, "st") & _bases(within, "ld")
         (ordered if any(what == "bar" for what, *_ in within) else bare).update(both)
-    after = after_each(blocks)
-    follows = {base for base in exchanged if _reaches(events, after, base, barriers=False)}
+    follows = {base for base in exchanged if _reaches(events, flow.after, base, barriers=False)}
     return Barriers(
         frozenset(ordered),
         frozenset(bare),
         frozenset(follows),
-        frozenset(base for base in follows if _reaches(events, after, base, barriers=True)),
-        *_copies(events, after, exchanged),
+        frozenset(base for base in follows if _reaches(events, flow.after, base, barriers=True)),
+        *_copies(events, flow.after, exchanged),
     )
 
 
@@ -85,29 +80,33 @@ _Event = tuple[str, str, str, frozenset[str]]
 _NOWHERE: frozenset[str] = frozenset()
 
 
-def _events(flow: Flow, block: Block, lines: Sequence[str]) -> Iterator[_Event]:
-    for number, _ in block.instructions:
-        name = found[1] if (found := NAME.match(lines[number])) is not None else ""
+def _events(flow: Flow, lines: Sequence[str], floats: Mapping[str, frozenset[str]]) -> Iterator[_Event]:
+    for line in lines:
+        name = found[1] if (found := NAME.match(line)) is not None else ""
         if _BARRIER.match(name):
             yield ("bar", "", "", _NOWHERE)
-        elif (access := _GLOBAL.match(name)) is not None and (place := _PLACE.search(lines[number])):
-            of = _stored(flow, lines[number]) if access[1] == "st" else _NOWHERE
+            continue
+        access, place = GLOBAL.match(name), PLACE.search(line)
+        if access is not None and access[1] in ("ld", "st") and place is not None:
+            of = _stored(flow, line, floats) if access[1] == "st" else _NOWHERE
             yield from ((access[1], base, place[1], of) for base in flow.bases(place[1]))
 
 
-def _stored(flow: Flow, line: str) -> frozenset[str]:
+def _stored(flow: Flow, line: str, floats: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """The pointers behind which what a store stores was loaded."""
+    stored = _REGISTER.findall(line[line.rindex("]") :])
     return frozenset[str]().union(
-        *(_origins(flow, one) for one in _REGISTER.findall(line[line.rindex("]") :]))
+        *((floats if one.startswith("%f") else flow.origins).get(one, _NOWHERE) for one in stored)
     )
 
 
-def _origins(flow: Flow, register: str) -> frozenset[str]:
-    if not register.startswith("%f"):
-        return flow.origins.get(register, _NOWHERE)
-    # a float that is handed on as it was loaded
-    found = re.findall(rf"\bld\.global(?:\.\w+)*\s+[^;\[]*{register}\b[^;\[]*\[(%rd\d+)", flow.body)
-    return frozenset[str]().union(*map(flow.bases, found))
+def _float_origins(flow: Flow) -> dict[str, frozenset[str]]:
+    """The pointers behind which each float was loaded that is handed on as it was."""
+    found: dict[str, frozenset[str]] = {}
+    for loaded, place in _LOADED.findall(flow.body):
+        for register in _REGISTER.findall(loaded):
+            found[register] = found.get(register, _NOWHERE) | flow.bases(place)
+    return found
 
 
 def _copies(

@@ -10,7 +10,7 @@ a plain sum and an approximation give nearly the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -32,6 +32,8 @@ _APPROXIMATE = re.compile(r"\b(lg2|sin|cos|tanh)\.approx(?:\.ftz)?\.f32\b")
 #: `cbrtf` begins with one logarithm and a third of it, and refines the result.
 _THIRD = re.compile(r"\b0f3EAAAA(?:AA|AB)\b", re.IGNORECASE)
 _SAID = {"lg2": "logarithms", "sin": "sines", "cos": "cosines", "tanh": "hyperbolic tangents"}
+#: A format, a result, and what either side may hold the value of.
+_Addition = tuple[str, str, set[str], set[str]]
 _LOADED = re.compile(r"\bld\.global(?:\.\w+(?:::\w+)*)*\.f(?:32|64)\s+([^;,\[]*|\{[^}]*\}),")
 
 
@@ -50,14 +52,28 @@ class Exact(msgspec.Struct, frozen=True):
 
 def exact_in(ptx: str) -> dict[str, Exact]:
     """Of each kernel of a unit, by the name that it has whatever the unit."""
-    approximated = of_kernels(ptx, _approximated)
-    plain = of_kernels(ptx, _plain)
-    either = of_kernels(ptx, _either)
-    found = of_kernels(ptx, _compensated)
-    return {
-        name: Exact(kinds, plain[name] & kinds, either[name] & kinds, approximated[name])
-        for name, kinds in found.items()
+    return {name: _exact(found) for name, found in of_kernels(ptx, _read).items()}
+
+
+def _read(body: str) -> frozenset[tuple[str, str]]:
+    """All that is looked for, each with what it is."""
+    written = [(kind, to, a.strip(), b.strip()) for _, kind, to, a, b in _ADDS.findall(body)]
+    additions = _additions(body, written)
+    found = {
+        "compensated": _compensated(additions),
+        "plain": _plain(body, additions),
+        "either": _either(body, written),
+        "approximated": _approximated(body),
     }
+    return frozenset((what, one) for what, several in found.items() for one in several)
+
+
+def _exact(found: frozenset[tuple[str, str]]) -> Exact:
+    said: dict[str, set[str]] = {"compensated": set(), "plain": set(), "either": set(), "approximated": set()}
+    for what, one in found:
+        said[what].add(one)
+    kinds = frozenset(said["compensated"])
+    return Exact(kinds, kinds & said["plain"], kinds & said["either"], frozenset(said["approximated"]))
 
 
 def less_exact(
@@ -82,11 +98,10 @@ def less_exact(
     return ""
 
 
-def _compensated(body: str) -> frozenset[str]:
+def _compensated(additions: Sequence[_Addition]) -> set[str]:
     """s = a + b, then z = s - a or a - s, and z and b meet in another addition: what b has lost. Only where s goes
     round in a loop: the math library's own functions carry what two or three terms lose.
     """
-    additions = _additions(body)
     made = {to: (kind, a, b) for kind, to, a, b in additions}
     sums = {to for to in made if _goes_round(to, made)}
     found = set()
@@ -96,26 +111,22 @@ def _compensated(body: str) -> frozenset[str]:
             for z in one & made.keys():
                 if z != to and _loses(z, other, kind, made, sums):
                     found.add(kind)
-    return frozenset(found)
+    return found
 
 
 _Made = Mapping[str, tuple[str, set[str], set[str]]]
 
 
-def _additions(body: str) -> list[tuple[str, str, set[str], set[str]]]:
+def _additions(body: str, written: Sequence[tuple[str, str, str, str]]) -> list[_Addition]:
     """Each with its format, its result, and what either side may hold the value of."""
-    alike = _alike(body)
-    return [
-        (kind, to, alike.get(a.strip(), {a.strip()}), alike.get(b.strip(), {b.strip()}))
-        for _, kind, to, a, b in _ADDS.findall(body)
-    ]
+    alike = _alike(body) if written else {}
+    return [(kind, to, alike.get(a, {a}), alike.get(b, {b})) for kind, to, a, b in written]
 
 
-def _plain(body: str) -> frozenset[str]:
+def _plain(body: str, additions: Sequence[_Addition]) -> set[str]:
     """The formats in which floats of other lanes, or out of shared memory, are added up, and no such addition is looked
     at for what it loses: s = a + b, and a or b less s. What was lost may be added so; two numbers that are loaded may
     not."""
-    additions = _additions(body)
     given = {to for moved in _GIVEN.findall(body) for to in _REGISTER.findall(moved)}
     made = {to: (kind, a, b) for kind, to, a, b in additions}
     looked_at = {
@@ -130,21 +141,21 @@ def _plain(body: str) -> frozenset[str]:
     among = {
         kind: {to for k, to, a, b in additions if k == kind and (a | b) & given} for kind in ("f32", "f64")
     }
-    return frozenset(kind for kind, sums in among.items() if kind in pairs or (sums and not sums & looked_at))
+    return {kind for kind, sums in among.items() if kind in pairs or (sums and not sums & looked_at)}
 
 
-def _either(body: str) -> frozenset[str]:
+def _either(body: str, written: Sequence[tuple[str, str, str, str]]) -> set[str]:
     """The formats in which sizes of two numbers are compared, or what a sum s = a + b took of a is taken off s again:
     s - (s - a)."""
     sizes = {to: kind for kind, to in _SIZES.findall(body)}
     compared = {kind for kind, a, b in _COMPARES.findall(body) if sizes.get(a) == sizes.get(b) == kind}
     # as they stand: all of it is done to one term, between moves
-    terms = {to: {a.strip(), b.strip()} for _, _, to, a, b in _ADDS.findall(body)}
-    for _, kind, _, a, b in _ADDS.findall(body):
-        for s, z in ((a.strip(), b.strip()), (b.strip(), a.strip())):
+    terms = {to: {a, b} for _, to, a, b in written}
+    for kind, _, a, b in written:
+        for s, z in ((a, b), (b, a)):
             if s in terms.get(z, ()) and terms[z] & terms.get(s, set()):
                 compared.add(kind)
-    return frozenset(compared)
+    return compared
 
 
 def _goes_round(register: str, made: _Made) -> bool:
@@ -181,8 +192,8 @@ def _alike(body: str) -> dict[str, set[str]]:
     return found
 
 
-def _approximated(body: str) -> frozenset[str]:
+def _approximated(body: str) -> set[str]:
     found = [match[1] for match in _APPROXIMATE.finditer(body)]
     if found.count("lg2") <= len(_THIRD.findall(body)):
         found = [one for one in found if one != "lg2"]
-    return frozenset(_SAID[one] for one in found)
+    return {_SAID[one] for one in found}

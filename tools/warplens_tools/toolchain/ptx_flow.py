@@ -6,10 +6,15 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 import msgspec
 
+from warplens_tools.lazily import cached_property
+from warplens_tools.toolchain.ptx_blocks import Block, after_each, blocks_of
 from warplens_tools.toolchain.symbols import unit_free_name
+
+T = TypeVar("T")
 
 #: Comments, and lines of the source: one that is inlined says so in words, as instructions do.
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^[ \t]*\.loc\b[^\n]*", re.DOTALL | re.MULTILINE)
@@ -69,6 +74,11 @@ def kernels_of(ptx: str) -> Iterator[tuple[str, Flow]]:
     return ((name, unit.flow(name)) for name in unit.heads)
 
 
+def by_kernel(ptx: str, read: Callable[[Flow], T]) -> dict[str, T]:
+    """What `read` says of each kernel of a unit, by the name that it has whatever the unit."""
+    return {unit_free_name(mangled): read(flow) for mangled, flow in kernels_of(ptx)}
+
+
 def bodies_of(ptx: str) -> Iterator[tuple[str, str]]:
     """The text of each kernel of a unit without comments, by the name that it has whatever the unit."""
     unit = _unit(ptx)
@@ -107,13 +117,13 @@ def _unit(ptx: str) -> _Unit:
     return _Unit(ptx)
 
 
-def of_kernels(ptx: str, read: Callable[[str], frozenset[str]]) -> dict[str, frozenset[str]]:
+def of_kernels(ptx: str, read: Callable[[str], frozenset[T]]) -> dict[str, frozenset[T]]:
     """What `read` finds in the text of each kernel of a unit, by the name that it has whatever the unit; what it finds
     in a function counts for all kernels."""
     heads = list(_HEAD.finditer(ptx))
     ends = [*(head.start() for head in heads), len(ptx)][1:]
     found = [(head[1], read(ptx[head.end() : end])) for head, end in zip(heads, ends, strict=True)]
-    called = frozenset[str]().union(*(here for name, here in found if not name))
+    called = frozenset[T]().union(*(here for name, here in found if not name))
     return {unit_free_name(name): here | called for name, here in found if name}
 
 
@@ -175,6 +185,21 @@ class Flow:
         self.leaves = self._spread(self._leaves_of)
         #: The pointers that what each is worked out from, without a product, is loaded behind.
         self.origins = self._spread(self._origins_of)
+
+    @cached_property
+    def _blocks(self) -> list[Block]:
+        return blocks_of(self.body, {})
+
+    @cached_property
+    def code(self) -> list[list[str]]:
+        """Its basic blocks, each as the lines of its instructions."""
+        lines = self.body.split("\n")
+        return [[lines[number] for number, _ in block.instructions] for block in self._blocks]
+
+    @cached_property
+    def after(self) -> list[list[int]]:
+        """By block, the numbers of those that may follow it."""
+        return after_each(self._blocks)
 
     def _spread(
         self, of: Callable[[list[str], Mapping[str, frozenset[str]]], frozenset[str]]

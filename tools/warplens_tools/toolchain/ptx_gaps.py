@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
-from warplens_tools.toolchain.symbols import unit_free_name
+from warplens_tools.toolchain.ptx_flow import Flow, by_kernel
 
 _LOAD = re.compile(
     r"\bld(?:\.\w+)*\.global(?:\.\w+)*\.[busf](8|16|32|64)\s+([^;\[]*),\s*\[(%rd\d+)(?:\+(-?\d+))?\]\s*;"
@@ -47,7 +46,7 @@ class _Load(NamedTuple):
 
 def gaps_in(ptx: str) -> dict[str, Gaps]:
     """Of each kernel of a unit, by the name that it has whatever the unit."""
-    return {unit_free_name(mangled): _of(flow) for mangled, flow in kernels_of(ptx)}
+    return by_kernel(ptx, _of)
 
 
 def in_gaps(baseline: Mapping[str, Gaps], candidate: Mapping[str, Gaps]) -> str:
@@ -68,11 +67,14 @@ def _of(flow: Flow) -> Gaps:
     for load in _loads(flow):
         if load.base in written:
             found.setdefault(load.base, []).append(load)
+    if not found:
+        return Gaps()
     strides = {base: _common(loads) for base, loads in found.items()}
+    used = _used(flow)
     return Gaps(
         strides,
         {base: _bytes(loads, strides[base]) for base, loads in found.items()},
-        {base: _bytes([*_gone_by(flow, loads)], strides[base]) for base, loads in found.items()},
+        {base: _bytes([*_gone_by(used, loads)], strides[base]) for base, loads in found.items()},
     )
 
 
@@ -119,26 +121,27 @@ def _bytes(loads: list[_Load], stride: int) -> frozenset[int]:
     )
 
 
-def _gone_by(flow: Flow, loads: list[_Load]) -> Iterator[_Load]:
+def _gone_by(used: set[str], loads: list[_Load]) -> Iterator[_Load]:
     """Each number by itself that more is done with than to hand it on."""
     for load in loads:
         for number, register in enumerate(load.registers):
-            if _is_used(flow, register):
+            if register in used:
                 yield load._replace(at=load.at + number * load.width, registers=(register,))
 
 
-def _is_used(flow: Flow, register: str) -> bool:
-    held, left = {register}, [register]
-    asked = {one for found in _ASKS.findall(flow.body) for one in _REGISTER.findall(found)}
+def _used(flow: Flow) -> set[str]:
+    """Registers that are asked for, or that something else is made of, and those that are handed on to them."""
+    used = {one for found in _ASKS.findall(flow.body) for one in _REGISTER.findall(found)}
+    handed: dict[str, set[str]] = {}
+    for to, steps in flow.steps.items():
+        for step in steps:
+            if step.name.startswith(_HANDS_ON):
+                handed.setdefault(to, set()).update(step.sources)
+            else:
+                used.update(step.sources)
+    left = list(used)
     while left:
-        one = left.pop()
-        if one in asked:
-            return True
-        for to, steps in flow.steps.items():
-            for step in steps:
-                if one in step.sources and not step.name.startswith(_HANDS_ON):
-                    return True
-                if one in step.sources and to not in held:
-                    held.add(to)
-                    left.append(to)
-    return False
+        more = handed.get(left.pop(), set()) - used
+        used |= more
+        left += more
+    return used

@@ -13,10 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from warplens_tools.toolchain.ptx_blocks import Block, after_each, blocks_of
-from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
+from warplens_tools.toolchain.ptx_flow import Flow, by_kernel
 from warplens_tools.toolchain.ptx_order import NAME, meets
-from warplens_tools.toolchain.symbols import unit_free_name
 
 _SHARED = re.compile(r"(ld|st)(?:\.\w+)*\.shared\b")
 _VOLATILE = re.compile(r"(?:ld|st)\.(?:volatile|relaxed)\b")
@@ -34,7 +32,7 @@ class InStep(msgspec.Struct, frozen=True):
 
 def in_step_in(ptx: str) -> dict[str, InStep]:
     """Of each kernel of a unit, by the name that it has whatever the unit."""
-    return {unit_free_name(mangled): _of(flow) for mangled, flow in kernels_of(ptx)}
+    return by_kernel(ptx, _of)
 
 
 def in_step(baseline: Mapping[str, InStep], candidate: Mapping[str, InStep]) -> str:
@@ -50,9 +48,7 @@ def in_step(baseline: Mapping[str, InStep], candidate: Mapping[str, InStep]) -> 
 
 
 def _of(flow: Flow) -> InStep:
-    blocks = blocks_of(flow.body, {})
-    lines, after = flow.body.split("\n"), after_each(blocks)
-    events = [[*_events(block, lines)] for block in blocks]
+    events = [[*_events(block)] for block in flow.code]
     stored = {place for block in events for what, place, _ in block if what == "st"}
 
     def said(*, volatile: bool) -> list[list[str]]:
@@ -66,15 +62,15 @@ def _of(flow: Flow) -> InStep:
         ]
 
     return InStep(
-        meets(said(volatile=False), after, "st", "ld", ""),
-        meets(said(volatile=True), after, "st", "ld", "bar"),
+        meets(said(volatile=False), flow.after, "st", "ld", ""),
+        meets(said(volatile=True), flow.after, "st", "ld", "bar"),
     )
 
 
-def _events(block: Block, lines: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
-    for number, _ in block.instructions:
-        name = found[1] if (found := NAME.match(lines[number])) is not None else ""
+def _events(lines: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
+    for line in lines:
+        name = found[1] if (found := NAME.match(line)) is not None else ""
         if _BARRIER.match(name):
             yield ("bar", "", False)
-        elif (access := _SHARED.match(name)) is not None and (place := _PLACE.search(lines[number])):
+        elif (access := _SHARED.match(name)) is not None and (place := _PLACE.search(line)):
             yield (access[1], place[1].strip(), _VOLATILE.match(name) is not None)

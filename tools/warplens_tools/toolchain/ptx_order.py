@@ -12,10 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from warplens_tools.toolchain.ptx_blocks import after_each, blocks_of
 from warplens_tools.toolchain.ptx_ends import LOOKS, loops_in
-from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
-from warplens_tools.toolchain.symbols import unit_free_name
+from warplens_tools.toolchain.ptx_flow import Flow, by_kernel
 
 _FENCE = re.compile(
     r"(?:membar\.(?:gl|sys)|fence(?:\.\w+)*\.(?:gpu|sys)|barrier\.cluster)\b|\w+(?:\.\w+)*\.acq_rel\b"
@@ -26,6 +24,9 @@ _ACQUIRES, _RELEASES = (
 )
 _ACCESS = re.compile(r"^\s*(?:@!?%p\d+\s+)?(\w[\w.:]*)\s+[^\[;]*\[(%rd\d+)?[^;]*;")
 NAME = re.compile(r"^\s*(?:@!?%p\d+\s+)?([a-z][\w.:]*)")
+#: Instructions on global memory, or on what may be, and the register of their place.
+GLOBAL = re.compile(r"(ld|st|atom|red)(?:\.(?!shared|local|param|const)\w+(?:::\w+)*)*\Z")
+PLACE = re.compile(r"\[(%rd\d+)")
 #: What happens in a block, in order: a flag is seen or written, a number is, or a fence stands.
 _Event = str
 
@@ -41,7 +42,7 @@ class Order(msgspec.Struct, frozen=True):
 
 def order_in(ptx: str) -> dict[str, Order]:
     """Of each kernel of a unit, by the name that it has whatever the unit."""
-    return {unit_free_name(mangled): _of(flow) for mangled, flow in kernels_of(ptx)}
+    return by_kernel(ptx, _of)
 
 
 def unordered(baseline: Mapping[str, Order], candidate: Mapping[str, Order]) -> str:
@@ -56,26 +57,22 @@ def unordered(baseline: Mapping[str, Order], candidate: Mapping[str, Order]) -> 
 
 
 def _of(flow: Flow) -> Order:
-    blocks = blocks_of(flow.body, {})
-    lines = flow.body.split("\n")
     waiting = [n for loop in loops_in(flow.body) if loop.open_ended for n in loop.blocks]
-    code = [[lines[number] for number, _ in block.instructions] for block in blocks]
     flags = {
         base
         for number in waiting
-        for name, place in _accesses(code[number])
+        for name, place in _accesses(flow.code[number])
         if LOOKS.match(name)
         for base in flow.bases(place)
     }
     if not flags:
         return Order()
-    shared = _bases(flow, code, "ld.") & _bases(flow, code, "st.") - flags
-    events = [[*_events(flow, block, flags, shared)] for block in code]
-    after = after_each(blocks)
+    shared = _bases(flow, "ld.") & _bases(flow, "st.") - flags
+    events = [[*_events(flow, block, flags, shared)] for block in flow.code]
     return Order(
         True,
-        meets(events, after, "seen", "read", "acquired"),
-        meets(events, after, "written", "told", "released"),
+        meets(events, flow.after, "seen", "read", "acquired"),
+        meets(events, flow.after, "written", "told", "released"),
     )
 
 
@@ -86,10 +83,10 @@ def _accesses(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield found[1], found[2]
 
 
-def _bases(flow: Flow, code: Sequence[Sequence[str]], what: str) -> set[str]:
+def _bases(flow: Flow, what: str) -> set[str]:
     return {
         base
-        for block in code
+        for block in flow.code
         for name, place in _accesses(block)
         if name.startswith(what)
         for base in flow.bases(place)

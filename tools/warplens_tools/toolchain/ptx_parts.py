@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from warplens_tools.toolchain.ptx_flow import Flow, Step, kernels_of
-from warplens_tools.toolchain.symbols import unit_free_name
+from warplens_tools.toolchain.ptx_flow import Flow, Step, by_kernel
 
 _ADDS = re.compile(r"(?:add|sub|mad\.lo|dp4a)\.[su](32|64)")
 _WIDENS = re.compile(r"cvt\.[su]64\.[su]32\Z")
@@ -31,7 +30,7 @@ class Parts(msgspec.Struct, frozen=True):
 
 def parts_in(ptx: str) -> dict[str, Parts]:
     """Of each kernel of a unit, by the name that it has whatever the unit."""
-    return {unit_free_name(mangled): _parts(flow) for mangled, flow in kernels_of(ptx)}
+    return by_kernel(ptx, _parts)
 
 
 def narrower_parts(baseline: Mapping[str, Parts], candidate: Mapping[str, Parts]) -> str:

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
-from warplens_tools.toolchain.symbols import unit_free_name
+from warplens_tools.toolchain.ptx_flow import Flow, by_kernel
 
 #: From the narrowest on.
 _SCOPES = ("cta", "cluster", "gpu", "sys")
@@ -36,7 +35,7 @@ class Scopes(msgspec.Struct, frozen=True):
 
 def scopes_in(ptx: str) -> dict[str, Scopes]:
     """Of each kernel of a unit, by the name that it has whatever the unit."""
-    return {unit_free_name(mangled): _of(flow) for mangled, flow in kernels_of(ptx)}
+    return by_kernel(ptx, _of)
 
 
 def narrower(baseline: Mapping[str, Scopes], candidate: Mapping[str, Scopes]) -> str:

@@ -12,19 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from warplens_tools.toolchain.ptx_blocks import Block, after_each, blocks_of
-from warplens_tools.toolchain.ptx_ends import Loop, loops_in
-from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
-from warplens_tools.toolchain.ptx_order import NAME, meets
-from warplens_tools.toolchain.symbols import unit_free_name
+from warplens_tools.toolchain.ptx_ends import loops_in
+from warplens_tools.toolchain.ptx_flow import Flow, by_kernel
+from warplens_tools.toolchain.ptx_order import GLOBAL, NAME, PLACE, meets
 
 _FENCE = re.compile(
     r"(?:membar\.(?:gl|sys)|fence(?:\.\w+)*\.(?:gpu|sys)|barrier\.cluster|(?:atom|red)(?:\.\w+)*\.acq_rel)\b"
 )
 _RELEASE = re.compile(r"(?:atom|red)(?:\.\w+)*\.release\b")
 _ACQUIRE = re.compile(r"atom(?:\.\w+)*\.acquire\b")
-_GLOBAL = re.compile(r"(ld|st|atom|red)(?:\.(?!shared|local|param|const)\w+(?:::\w+)*)*\Z")
-_PLACE = re.compile(r"\[(%rd\d+)")
 
 
 class Tickets(msgspec.Struct, frozen=True):
@@ -39,7 +35,7 @@ class Tickets(msgspec.Struct, frozen=True):
 
 def tickets_in(ptx: str) -> dict[str, Tickets]:
     """Of each kernel of a unit, by the name that it has whatever the unit."""
-    return {unit_free_name(mangled): _of(flow) for mangled, flow in kernels_of(ptx)}
+    return by_kernel(ptx, _of)
 
 
 def out_of_turn(baseline: Mapping[str, Tickets], candidate: Mapping[str, Tickets]) -> str:
@@ -67,37 +63,32 @@ def out_of_turn(baseline: Mapping[str, Tickets], candidate: Mapping[str, Tickets
 def _of(flow: Flow) -> Tickets:
     does: dict[str, set[str]] = {"ld": set(), "st": set(), "atom": set(), "red": set()}
     for name, place in flow.accessed:
-        if (found := _GLOBAL.match(name)) is not None:
+        if (found := GLOBAL.match(name)) is not None:
             does[found[1]] |= flow.bases(place)
     left = does["ld"] & does["st"] - does["atom"] - does["red"]
     if not left or not does["atom"]:
         return Tickets()
-    blocks = blocks_of(flow.body, {})
-    lines, after = flow.body.split("\n"), after_each(blocks)
-    found_in = {base: [[*_events(flow, block, lines, base)] for block in blocks] for base in left}
+    found_in = {base: [[*_events(flow, block, base)] for block in flow.code] for base in left}
 
     def where(first: str, then: str, between: str) -> frozenset[str]:
-        return frozenset(base for base in left if meets(found_in[base], after, first, then, between))
+        return frozenset(base for base in left if meets(found_in[base], flow.after, first, then, between))
 
+    waits = any(loop.open_ended for loop in loops_in(flow.body))
     return Tickets(
         frozenset(left),
         where("written", "drawn", "released"),
         where("drawn", "written", ""),
         # who waits for flags looks at them first (`ptx_order.py`)
-        frozenset() if any(map(_waits, loops_in(flow.body))) else where("drawn", "read", "acquired"),
+        frozenset() if waits else where("drawn", "read", "acquired"),
     )
 
 
-def _waits(loop: Loop) -> bool:
-    return loop.open_ended
-
-
-def _events(flow: Flow, block: Block, lines: Sequence[str], base: str) -> Iterator[str]:
-    for number, _ in block.instructions:
-        name = found[1] if (found := NAME.match(lines[number])) is not None else ""
+def _events(flow: Flow, lines: Sequence[str], base: str) -> Iterator[str]:
+    for line in lines:
+        name = found[1] if (found := NAME.match(line)) is not None else ""
         if _FENCE.match(name):
             yield from ("released", "acquired")
-        if (access := _GLOBAL.match(name)) is None or (place := _PLACE.search(lines[number])) is None:
+        if (access := GLOBAL.match(name)) is None or (place := PLACE.search(line)) is None:
             continue
         if access[1] == "atom":
             yield from ("released", "drawn") if _RELEASE.match(name) else ("drawn",)
