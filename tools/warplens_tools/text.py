@@ -152,6 +152,16 @@ class SourceText:
             return ""
         return self._line(line - 1).rstrip("\r\n")
 
+    def margin(self, line: int) -> str:
+        """The white space that 1-based `line` begins with."""
+        text = self.line_text(line)
+        return text[: len(text) - len(text.lstrip())]
+
+    def with_line(self, span: Span) -> Span:
+        """The whole of its line, where what a span covers stands alone on one; else the span."""
+        alone = span.line == span.end_line and self.line_text(span.line).strip() == self.slice(span).strip()
+        return Span(span.line, 1, span.line + 1, 1) if alone else span
+
     def offset(self, line: int, column: int) -> int:
         """Code-point offset of a position, clamped into the text."""
         if line > len(self._starts):

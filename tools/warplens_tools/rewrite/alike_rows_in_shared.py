@@ -194,7 +194,7 @@ class _Writer:
         begin = view.start(node)
         start = start_with_pragmas(view.file, begin)
         text = view.text.text[start : view.end(node)]
-        inner = indented(self.style.code(text, self._margin(node)))
+        inner = indented(self.style.code(text, self.view.margin(node)))
         code = self._joined([f"if ({self.active}) {{", *inner.split("\n"), "}"], node)
         yield TextEdit(view.text.span(start, view.end(node)), code)
 
@@ -231,7 +231,7 @@ class _Writer:
         step = view.written(loop.update)
         variable = loop.variable
         head = f"for ({kind} {variable} = {first}; {also}{variable} < {first} + {rows}; {step}) "
-        body = style.code(substituted(view, loop.body, replaced), self._margin(loop.node))
+        body = style.code(substituted(view, loop.body, replaced), view.margin(loop.node))
         inner += [*(head + body).split("\n"), "__syncthreads();"]
         return self._joined([*lines, *indented("\n".join(inner)).split("\n"), "}"], loop.node)
 
@@ -248,13 +248,9 @@ class _Writer:
         head = f"for (int {t} = {self.thread}; {t} < {count}; {t} += {block_threads(self.thread)})"
         return f"{head} {name}{place} = {one.pointer}[{base}{begin} + {t}];"
 
-    def _margin(self, node: Node) -> str:
-        line = self.view.text.line_text(self.view.span(node).line)
-        return line[: len(line) - len(line.lstrip())]
-
     def _joined(self, lines: list[str], node: Node) -> str:
         """Lines that are written with two spaces a level, in the place of a statement."""
-        margin, step = self._margin(node), self.style.step
+        margin, step = self.view.margin(node), self.style.step
         found = []
         for line in lines:
             bare = line.lstrip(" ")

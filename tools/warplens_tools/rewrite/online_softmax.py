@@ -315,8 +315,7 @@ def _edits(view: View, style: Style, pair: _Pair) -> list[TextEdit]:
 
 
 def _in_place(view: View, style: Style, loop: Node, code: str) -> TextEdit:
-    line = view.text.line_text(view.span(loop).line)
-    margin = line[: len(line) - len(line.lstrip())]
+    margin = view.margin(loop)
     lines = []
     for one in code.split("\n"):
         bare = one.lstrip(" ")

@@ -189,8 +189,7 @@ def _group(view: View, movers: _Movers, uses: Uses, group: Group) -> list[TextEd
         raise Refused("nothing can be added before the use of a structure")
     edits = [begun, *(TextEdit(view.span(use), own) for use in group.uses)]
     if group.writes:
-        line = view.text.line_text(view.span(group.last).line)
-        margin = line[: len(line) - len(line.lstrip())]
+        margin = view.margin(group.last)
         end = view.end(group.last)
         stored = f"{view.text.newline}{margin}{movers.name('store', uses)}(&{place}, {own});"
         edits.append(TextEdit(view.text.span(end, end), stored))

@@ -186,9 +186,7 @@ class _Writer:
             yield self._declaration(declared, replaced)
         for node in self.outputs.work:
             inside = [(n, s) for n, s in replaced if node.start_byte <= n.start_byte < node.end_byte]
-            line = self.view.text.line_text(self.view.span(node).line)
-            margin = line[: len(line) - len(line.lstrip())]
-            yield self.style.code(substituted(self.view, node, inside), margin)
+            yield self.style.code(substituted(self.view, node, inside), self.view.margin(node))
 
     def _declaration(self, one: Declared, replaced: Sequence[tuple[Node, str]]) -> str:
         if one.value is None:

@@ -81,8 +81,7 @@ def _head(view: View, loop: Counting) -> Span:
 
 def _number(view: View, loop: Counting) -> str:
     """The output's number, and its limit."""
-    line = view.text.line_text(view.span(loop.node).line)
-    margin = line[: len(line) - len(line.lstrip())]
+    margin = view.margin(loop.node)
     declared = view.written(field(loop.node, "initializer")).split("=")[0].strip()
     return (
         f"{declared} = blockIdx.x * blockDim.x + threadIdx.x;{view.text.newline}{margin}"

@@ -17,12 +17,11 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.bindings import value_node
+from warplens_tools.rewrite.common.grid_limits import MOST
 from warplens_tools.tunable.both import launches_of_both
 from warplens_tools.tunable.run_lengths import lengths_of
 from warplens_tools.tunable.source import AXES, File, Site, Value
 
-#: Blocks along y and along z.
-_MOST = 65535
 _LESSER = re.compile(r"(?:\w+::)*(?:u|ll|ull)?(?:min|clamp)(?:<[^<>]*>)?\Z")
 
 
@@ -45,7 +44,7 @@ def _why(before: File, old: Site, after: File, new: Site, kernel: Kernel) -> str
         moved = first & _lengths(after, value)
         if moved and not any(_bounds(after, value)) and not any(_divides(after, value)):
             return (
-                f"the edit's grid follows {min(moved)} along {axis}, where {_MOST} blocks are the most, the "
+                f"the edit's grid follows {min(moved)} along {axis}, where {MOST} blocks are the most, the "
                 f"original's along x of {kernel.name}"
             )
     return ""

@@ -85,7 +85,7 @@ class VectorRows(HeldWriter):
             "}",
         ]
         rest = substituted(view, one.loop, [(one.first, f"{size} * {step} + {first}")])
-        margin = self.margin(one.loop)
+        margin = self.view.margin(one.loop)
         code = [put_at(self.style, margin, line) for line in "\n".join(lines).split("\n")]
         return [
             *edits,

@@ -17,7 +17,6 @@ from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import plainly_declared_in, unqualified
 from warplens_tools.rewrite.common.reading import View, assigned, field, operator_of, statements, unwrapped
-from warplens_tools.rewrite.common.tested_windows import line_of
 from warplens_tools.text import TextEdit
 
 #: The comparison that ends a loop, of what falls or grows with its counter, and what is added to the bound.
@@ -60,7 +59,11 @@ def _bounded(view: View, loop: Node) -> list[TextEdit]:
     if jump is None or not _counts(view, test, name[0]):
         return []
     bound = _bound(view, unwrapped(field(jump, "condition")), name[0], fixed, loop, ends=True)
-    return [_limited(view, test, test, bound), TextEdit(line_of(view, jump), "")] if bound else []
+    return (
+        [_limited(view, test, test, bound), TextEdit(view.text.with_line(view.span(jump)), "")]
+        if bound
+        else []
+    )
 
 
 def _counts(view: View, test: Node, name: str) -> bool:

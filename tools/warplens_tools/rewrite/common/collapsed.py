@@ -172,15 +172,10 @@ def _edit(view: View, outer: _Counted, inner: _Counted) -> TextEdit:
     names = {outer.name: "0", inner.name: name}
     uses = [(n, names[view.code(n)]) for n in walk(body) if n.type == "identifier" and view.code(n) in names]
     text = re.sub(_NOTHING, "", substituted(view, body, uses))
-    deep, flat = (_margin(view, one.loop) for one in (inner, outer))
+    deep, flat = (view.margin(one.loop) for one in (inner, outer))
     text = text.replace("\n" + deep, "\n" + flat) if deep.startswith(flat) else text
     head = f"for ({inner.type} {name} = 0; {name} < {_product(view, outer, inner)}; ++{name}) "
     return TextEdit(view.span(outer.loop), head + text)
-
-
-def _margin(view: View, node: Node) -> str:
-    line = view.text.line_text(view.span(node).line)
-    return line[: len(line) - len(line.lstrip())]
 
 
 def _product(view: View, outer: _Counted, inner: _Counted) -> str:

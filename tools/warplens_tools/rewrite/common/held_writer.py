@@ -73,17 +73,12 @@ class HeldWriter:
             "}",
         ]
         rest = substituted(view, one.loop, [(one.first, f"{first} + {self.held} * {step}")])
-        margin = self.margin(one.loop)
+        margin = self.view.margin(one.loop)
         code = [put_at(self.style, margin, line) for line in "\n".join(lines).split("\n")]
         return [
             *edits,
             TextEdit(view.span(one.loop), view.text.newline.join([*code, margin + rest]).lstrip()),
         ]
-
-    def margin(self, node: Node) -> str:
-        """The indentation of the line that a node begins on."""
-        line = self.view.text.line_text(self.view.span(node).line)
-        return line[: len(line) - len(line.lstrip())]
 
     def _body(self, number: int) -> list[str]:
         """The statements for an element that is kept."""

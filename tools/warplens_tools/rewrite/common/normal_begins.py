@@ -59,8 +59,7 @@ class _Reader(BoundReader):
         element, sign = self.text.slice(self.file.span(value)), signs.pop()
         if any(self.changes(loop, word) for word in self.words(value)):
             return ()
-        line = self.text.line_text(self.file.span(loop).line)
-        margin = line[: len(line) - len(line.lstrip())]
+        margin = self.margin(loop)
         end = self.text.offset(self.file.span(loop).end_line, self.file.span(loop).end_column)
         behind = f"{self.text.newline}{margin}if ({element} {sign} {name}) {name} = {element};"
         return (

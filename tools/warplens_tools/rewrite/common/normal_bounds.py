@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -54,6 +55,23 @@ class BoundReader:
     def code(self, node: Node | None) -> str:
         """A node's code; "" for None."""
         return self.file.code_of(node).strip() if node is not None else ""
+
+    def margin(self, node: Node) -> str:
+        """The white space that a node's line begins with."""
+        return self.text.margin(self.file.span(node).line)
+
+    def free(self, name: str) -> str:
+        """The name, or one with a number, that the body does not have."""
+        taken = self.words(self.body) if self.body is not None else frozenset()
+        names = itertools.chain((name,), (f"{name}{n}" for n in itertools.count(2)))
+        return next(one for one in names if one not in taken)
+
+    def values_of(self, name: str) -> Iterator[Node]:
+        """What the variables of that name begin at, where they are declared with a value."""
+        for node in walk(self.body) if self.body is not None else ():
+            value = node.child_by_field_name("value") if node.type == "init_declarator" else None
+            if value is not None and self.code(node.child_by_field_name("declarator")) == name:
+                yield value
 
     def declarations(self) -> Iterator[Node]:
         """Declarations of one signed integer each, with a value."""

@@ -58,7 +58,7 @@ class _Reader(BoundReader):
         condition = node.child_by_field_name("condition")
         if not plain or not asking or condition is None:
             return ()
-        then = f"return;{self.text.newline}{self._margin(node)}if"
+        then = f"return;{self.text.newline}{self.margin(node)}if"
         new = f"({' || '.join(plain)}) {then} ({' || '.join(asking)})"
         return (TextEdit(self.file.span(condition), new),)
 
@@ -80,10 +80,10 @@ class _Reader(BoundReader):
         if any(_WAITS.search(self.code(n)) for n in behind):
             return ()
         first, begin, last = (self.file.span(n) for n in (node, behind[0], behind[-1]))
-        newline, margin = self.text.newline, self._margin(node)
+        newline, margin = self.text.newline, self.margin(node)
         inner = self.text.slice(Span(begin.line, begin.column, last.end_line, last.end_column))
         # one step further in: what stands in the kernel is one step in
-        step = margin.removeprefix(self._margin_of(self.kernel.span.line))
+        step = margin.removeprefix(self.text.margin(self.kernel.span.line))
         lines = [f"{margin}{line}" if not at else line for at, line in enumerate(inner.split(newline))]
         further = newline.join(f"{step}{line}" if line.strip() else line for line in lines)
         new = f"if ({self._opposite(condition)}) {{{newline}{further}{newline}{margin}}}"
@@ -125,20 +125,14 @@ class _Reader(BoundReader):
     def _is_of_number(self, node: Node) -> bool:
         """Whether a comparison limits a thread's number, by what was loaded or not."""
         sides = {self.code(bare(node.child_by_field_name(side))) for side in ("left", "right")}
-        for one in walk(self.body) if self.body is not None else ():
-            value = one.child_by_field_name("value") if one.type == "init_declarator" else None
-            named = value is not None and self.code(one.child_by_field_name("declarator")) in sides
-            if named and _BUILTIN.search(self.code(value)):
-                return True
-        return False
+        return any(_BUILTIN.search(self.code(value)) for side in sides for value in self.values_of(side))
 
     def _is_loaded(self, name: str) -> bool:
         """Whether a variable of the kernel's begins as an element, or as what a function makes of something."""
-        for one in walk(self.body) if self.body is not None else ():
-            value = one.child_by_field_name("value") if one.type == "init_declarator" else None
-            if value is not None and self.code(one.child_by_field_name("declarator")) == name:
-                return any(n.type in ("subscript_expression", "call_expression") for n in walk(value))
-        return False
+        value = next(self.values_of(name), None)
+        return value is not None and any(
+            n.type in ("subscript_expression", "call_expression") for n in walk(value)
+        )
 
     def _joined(self, node: Node, joined: str) -> list[Node]:
         inner = bare(node)
@@ -152,10 +146,3 @@ class _Reader(BoundReader):
 
     def _written(self, node: Node) -> str:
         return self.text.slice(self.file.span(node))
-
-    def _margin(self, node: Node) -> str:
-        return self._margin_of(self.file.span(node).line)
-
-    def _margin_of(self, number: int) -> str:
-        line = self.text.line_text(number)
-        return line[: len(line) - len(line.lstrip())]

@@ -92,6 +92,4 @@ def _without(
     span = file.span(declaration)
     if kept:
         return TextEdit(span, f"{written} {', '.join(kept)};")
-    line = text.line_text(span.line)
-    alone = span.line == span.end_line and line.strip() == text.slice(span).strip()
-    return TextEdit(Span(span.line, 1, span.line + 1, 1) if alone else span, "")
+    return TextEdit(text.with_line(span), "")

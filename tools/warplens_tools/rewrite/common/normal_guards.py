@@ -47,13 +47,8 @@ def _named(reader: BoundReader, guard: Node) -> tuple[TextEdit, ...]:
         # an index that the same condition keeps inside is not for the statement before it
         if any(words & reader.words(side) for side in others):
             continue
-        name = _free(reader.words(reader.body) if reader.body is not None else frozenset())
-        span = reader.file.span(guard)
-        line = reader.text.line_text(span.line)
-        margin, at = (
-            line[: len(line) - len(line.lstrip())],
-            Span(span.line, span.column, span.line, span.column),
-        )
+        name, margin, span = reader.free("limit"), reader.margin(guard), reader.file.span(guard)
+        at = Span(span.line, span.column, span.line, span.column)
         new = f"const int {name} = {reader.text.slice(reader.file.span(node))};{reader.text.newline}{margin}"
         return (TextEdit(at, new), TextEdit(reader.file.span(node), name))
     return ()
@@ -113,8 +108,3 @@ def _sides(condition: Node | None) -> list[Node]:
 
 def _below(node: Node, outer: Node) -> bool:
     return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
-
-
-def _free(taken: frozenset[str]) -> str:
-    names = itertools.chain(("limit",), (f"limit{n}" for n in itertools.count(2)))
-    return next(name for name in names if name not in taken)

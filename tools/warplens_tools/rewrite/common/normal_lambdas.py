@@ -16,7 +16,7 @@ from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree, holds, walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.rewrite.common.normal_bounds import WORD, BoundReader
-from warplens_tools.text import SourceText, Span, TextEdit
+from warplens_tools.text import SourceText, TextEdit
 
 _EFFECT = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|\batomic\w+")
 _SIMPLE = re.compile(r"[\w.]+")
@@ -106,7 +106,7 @@ class _Reader(BoundReader):
                 return ()
             edits.append(TextEdit(self.file.span(call), new))
         if edits and len(edits) == len(uses):
-            edits.append(TextEdit(self._line(one.statement), ""))
+            edits.append(TextEdit(self.text.with_line(self.file.span(one.statement)), ""))
         return tuple(edits)
 
     def _value(self, one: _Lambda, given: Sequence[Node]) -> str:
@@ -151,9 +151,3 @@ class _Reader(BoundReader):
 
     def _declared_inside(self, one: _Lambda) -> set[str]:
         return {self.code(n) for n in walk(one.value) if n.type == "parameter_declaration"}
-
-    def _line(self, node: Node) -> Span:
-        span = self.file.span(node)
-        if self.text.line_text(span.line).strip() == self.text.slice(span).strip():
-            return Span(span.line, 1, span.line + 1, 1)
-        return span

@@ -13,7 +13,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
-from warplens_tools.text import SourceText, Span, TextEdit
+from warplens_tools.text import SourceText, TextEdit
 
 _STEPPED = re.compile(r"(?:\+\+\s*\w+|\w+\s*\+\+|\w+\s*(?:\+=|=)[^=].*)", re.DOTALL)
 
@@ -57,17 +57,9 @@ def _normal(text: SourceText, file: SourceTree, loop: Node) -> list[TextEdit]:
     head = f"for ({first}; {condition}; {update}) "
     start, _ = _range(text, file, loop)
     begin, _ = _range(text, file, body)
-    place = file.span(setting) if kept else _line_of(text, file.span(setting))
+    place = file.span(setting) if kept else text.with_line(file.span(setting))
     edits = [TextEdit(place, kept), TextEdit(text.span(start, begin), head)]
-    return edits if last is None else [*edits, TextEdit(_line_of(text, file.span(last)), "")]
-
-
-def _line_of(text: SourceText, span: Span) -> Span:
-    """The whole of its line, where a statement stands alone on one."""
-    line = text.line_text(span.line)
-    if span.line != span.end_line or line.strip() != text.slice(span).strip():
-        return span
-    return Span(span.line, 1, span.line + 1, 1)
+    return edits if last is None else [*edits, TextEdit(text.with_line(file.span(last)), "")]
 
 
 def _while(file: SourceTree, loop: Node) -> tuple[str, str, Node] | None:

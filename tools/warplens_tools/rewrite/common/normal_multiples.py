@@ -76,14 +76,10 @@ class _Reader(BoundReader):
 
     def _value(self, name: str) -> Node | None:
         """What a variable that is set once begins at."""
-        found = [
-            one
-            for one in (walk(self.body) if self.body is not None else ())
-            if one.type == "init_declarator" and self.code(one.child_by_field_name("declarator")) == name
-        ]
+        found = list(self.values_of(name))
         if len(found) != 1 or self.body is None or self.changes(self.body, name):
             return None
-        return bare(found[0].child_by_field_name("value"))
+        return bare(found[0])
 
     def _multiple(self, node: Node | None, deep: int = 0) -> _Multiple | None:
         """A sum or product of one variable and numbers."""

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 
 from tree_sitter import Node
@@ -56,7 +55,7 @@ class _Reader(BoundReader):
             return ()
         if any(self.changes(body, word) for word in WORD.findall(count)):
             return ()
-        counter = self._free()
+        counter = self.free("t")
         edits = [TextEdit(self.file.span(initial), f"int {counter} = 0;")]
         edits += [TextEdit(self.file.span(condition), f"{counter} < {count}")]
         edits += [TextEdit(self.file.span(update), f"++{counter}")]
@@ -94,8 +93,3 @@ class _Reader(BoundReader):
 
     def _moves(self, name: str) -> bool:
         return self.body is not None and self.changes(self.body, name)
-
-    def _free(self) -> str:
-        taken = self.words(self.body) if self.body is not None else frozenset()
-        names = itertools.chain(("t",), (f"t{n}" for n in itertools.count(2)))
-        return next(name for name in names if name not in taken)

@@ -73,8 +73,7 @@ class _Strides:
         body = loop.child_by_field_name("body")
         assert body is not None
         begin, end = self._start(loop), self._start(body)
-        line = self.text.line_text(self.file.span(loop).line)
-        margin = line[: len(line) - len(line.lstrip())]
+        margin = self.text.margin(self.file.span(loop).line)
         new = f"{kind} {name} = {first};{self.text.newline}{margin}if ({name} < {limit}) "
         found = [TextEdit(self.text.span(begin, end), new), *(e for e in launched if e is not None)]
         if stride:

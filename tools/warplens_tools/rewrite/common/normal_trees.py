@@ -72,8 +72,7 @@ def _inside(node: Node | None) -> list[Node]:
 
 def _apart(reader: BoundReader, loop: Node, done: Node, joins: list[Node]) -> str:
     whole, inner, text = reader.file.span(loop), reader.file.span(done), reader.text
-    line = text.line_text(whole.line)
-    margin = line[: len(line) - len(line.lstrip())]
+    margin = text.margin(whole.line)
     before = text.slice(Span(whole.line, whole.column, inner.line, inner.column))
     behind = text.slice(Span(inner.end_line, inner.end_column, whole.end_line, whole.end_column))
     each = (text.slice(reader.file.span(join)) for join in joins)

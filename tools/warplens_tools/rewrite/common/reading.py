@@ -118,6 +118,10 @@ class View:
         """Where the node stands in the user's file."""
         return self.tree.span(node)
 
+    def margin(self, node: Node) -> str:
+        """The white space that the node's line begins with, in the user's file."""
+        return self.text.margin(self.span(node).line)
+
     def start(self, node: Node) -> int:
         """Where the node begins in the user's file."""
         span = self.tree.span(node)

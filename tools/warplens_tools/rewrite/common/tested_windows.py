@@ -21,7 +21,7 @@ from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in
 from warplens_tools.rewrite.common.inside import Tests
 from warplens_tools.rewrite.common.reading import View, assigned, field, renamed, statements
 from warplens_tools.rewrite.inside_without_tests import conditions, without
-from warplens_tools.text import Span, TextEdit
+from warplens_tools.text import TextEdit
 
 #: What an index may be made of to be written where it is used.
 _SUM = re.compile(r"[\w\s()+*/-]+")
@@ -111,16 +111,8 @@ def _unused(view: View) -> list[TextEdit]:
                 and all(_is_sum(view, d) for d in every)
                 and not any(view.code(n) in names for n in others)
             ):
-                edits.append(TextEdit(line_of(view, node), ""))
+                edits.append(TextEdit(view.text.with_line(view.span(node)), ""))
     return edits
-
-
-def line_of(view: View, node: Node) -> Span:
-    """A statement with its line, where it stands alone on it."""
-    span = view.span(node)
-    if span.line != span.end_line or view.text.line_text(span.line).strip() != view.text.slice(span).strip():
-        return span
-    return Span(span.line, 1, span.line + 1, 1)
 
 
 def _written_out(view: View, text: str, values: dict[str, Declared]) -> str:

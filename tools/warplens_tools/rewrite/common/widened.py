@@ -56,8 +56,7 @@ def widened(
 
 def _in_place_of(view: View, style: Style, loop: Node, code: str) -> str:
     """Code in the place of a loop, in its indentation."""
-    line = view.text.line_text(view.span(loop).line)
-    margin = line[: len(line) - len(line.lstrip())]
+    margin = view.margin(loop)
     lines = []
     for one in code.split("\n"):
         bare = one.lstrip(" ")

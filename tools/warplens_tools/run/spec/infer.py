@@ -53,8 +53,7 @@ def inferred(text: SourceText, path: str, kernel: Kernel) -> Inferred:
 
 def comment_edit(text: SourceText, kernel: Kernel, spec: Inferred) -> TextEdit:
     """Puts the spec as a comment above its kernel."""
-    line = text.line_text(kernel.span.line)
-    indent = line[: len(line) - len(line.lstrip())]
+    indent = text.margin(kernel.span.line)
     body = ["/* warplens: launch", *toml(spec), "*/"]
     said = "".join(f"{indent}{row}{text.newline}" for row in body)
     return TextEdit(Span(kernel.span.line, 1, kernel.span.line, 1), said)
