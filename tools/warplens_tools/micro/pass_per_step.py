@@ -148,11 +148,8 @@ class PassPerStep(MicroTool):
         own = [a for a in self.view.global_accesses if a.name == array]
         passed = {p.name for p in self.view.kernel.parameters if not p.pointer}
         tests = re.findall(r"\bif\s*\(([^{};]*[!=]=[^{};]*)\)", self.view.body)
-        against = (
-            any(re.search(rf"[!=]=\s*(?:{'|'.join(map(re.escape, passed))})\b", t) for t in tests)
-            if passed
-            else False
-        )
+        names = "|".join(map(re.escape, passed))
+        against = bool(passed) and any(re.search(rf"[!=]=\s*(?:{names})\b", t) for t in tests)
         return against and all(a.by_data for a in own)
 
     def _moves(self, array: str) -> str:

@@ -5,6 +5,8 @@ there are multiplied, and a block of outputs a thread in registers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from warplens_tools.cuda.syntax.types import type_bytes
@@ -19,13 +21,12 @@ from warplens_tools.rewrite.common.reading import View, renamed
 from warplens_tools.rewrite.common.style import indented, zero
 from warplens_tools.rewrite.common.tile_sides import Shape, Side, sides_of
 from warplens_tools.rewrite.common.tile_writer import TileWriter
+from warplens_tools.rewrite.common.vectors import BY_BYTES
 
 #: 256 threads with 8 by 8 outputs each: two vectors of either operand feed 64 multiply-adds. Of eight bytes an element,
 #: two stages of such tiles are more than a block's static shared memory.
 SHAPE = Shape(threads=(16, 16), outputs=(8, 8), depth=16, name="Product")
 WIDE_SHAPE = Shape(threads=(16, 16), outputs=(4, 4), depth=16, name="Product")
-#: Types of that many bytes that are loaded and stored at once.
-VECTORS = {2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
 #: Bytes of the largest element of which a vector holds two.
 _WIDEST = 8
 
@@ -133,8 +134,7 @@ class ProductWriter(TileWriter):
         )
         return f"{self._needed()}\n{indented(text)}\n}}" if self.outputs.early else text
 
-    def _of_all(self, head: str, of: object) -> str:
-        assert callable(of)
+    def _of_all(self, head: str, of: Callable[[Operand], str]) -> str:
         return "\n".join([head, *(indented(of(o)) for o in self.product.operands), "};"])
 
     def _held(self, operand: Operand) -> str:
@@ -219,7 +219,7 @@ class ProductWriter(TileWriter):
         """The type of a vector of an operand's elements."""
         plain = self.view.concrete(operand.element_type)
         return {("float", 4): "float4", ("double", 2): "double2", ("int", 4): "int4"}.get(
-            (plain, self.wide), VECTORS[self.wide * self.bytes[id(operand)]]
+            (plain, self.wide), BY_BYTES[self.wide * self.bytes[id(operand)]]
         )
 
     def _empty(self, operand: Operand) -> str:
@@ -254,7 +254,7 @@ class ProductWriter(TileWriter):
 
     def _tail(self) -> str:
         found = stored(self.view, self.product, self.columns.axis.name, self.rests)
-        vector = VECTORS.get(found.bytes * self.wide) if found is not None else None
+        vector = BY_BYTES.get(found.bytes * self.wide) if found is not None else None
         if found is None or vector is None or self.outputs.others or self.outputs.early:
             return super()._tail()
         return self._in_vectors(found, vector)

@@ -8,14 +8,12 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.tree import holds
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.held_rows import Row
-from warplens_tools.rewrite.common.held_writer import HeldWriter, as_operand, put_at
-from warplens_tools.rewrite.common.insertion import insert_before
+from warplens_tools.rewrite.common.held_writer import HeldWriter, as_operand
 from warplens_tools.rewrite.common.passes import Group, Pass
-from warplens_tools.rewrite.common.reading import View, field, renamed, statements, stores, substituted
+from warplens_tools.rewrite.common.reading import View, field, renamed, stores, substituted
 from warplens_tools.rewrite.common.strided_work import strided_arrays
 from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.rewrite.common.vectors import Array, elements_of_vector
-from warplens_tools.text import TextEdit
 
 
 class VectorRows(HeldWriter):
@@ -63,34 +61,18 @@ class VectorRows(HeldWriter):
 
     # one pass
 
-    def _pass(self, number: int) -> list[TextEdit]:
-        one, view = self.group.passes[number], self.view
-        first, step = as_operand(view.written(one.first), "+"), as_operand(view.written(one.step), "")
-        pairs = zip(self.rows, self.arrays, strict=True)
-        size = f"{self.held} * {self.vector}"
-        declared = [f"alignas(16) {row.type} {name}[{size}];" for row, name in pairs if row.first == number]
-        edits = list[TextEdit]()
-        if one.top.id != one.loop.id and declared:
-            above = insert_before(view.tree, one.top, "\n".join(declared))
-            if above is None:
-                raise Refused("there is no place to declare what is kept")
-            edits, declared = [above], []
-        place = f"{first} + {self.counter} * {step}"
-        lines = [
-            *declared,
-            "#pragma unroll",
-            f"for (int {self.counter} = 0; {self.counter} < {self.held}; ++{self.counter}) {{",
-            f"  const {one.type} {self.first} = {self.vector} * ({place});".replace("const const", "const"),
-            *map(indented, self._vectors(number)),
-            "}",
-        ]
-        rest = substituted(view, one.loop, [(one.first, f"{size} * {step} + {first}")])
-        margin = self.view.margin(one.loop)
-        code = [put_at(self.style, margin, line) for line in "\n".join(lines).split("\n")]
-        return [
-            *edits,
-            TextEdit(view.span(one.loop), view.text.newline.join([*code, margin + rest]).lstrip()),
-        ]
+    def _array(self, row: Row, name: str) -> str:
+        return f"alignas(16) {row.type} {name}[{self.held} * {self.vector}];"
+
+    def _behind(self, first: str, step: str) -> str:
+        return f"{self.held} * {self.vector} * {step} + {first}"
+
+    def _each_kept(self, number: int, place: str) -> list[str]:
+        one = self.group.passes[number]
+        declared = f"const {one.type} {self.first} = {self.vector} * ({place});".replace(
+            "const const", "const"
+        )
+        return [declared, *self._vectors(number)]
 
     def _vectors(self, number: int) -> list[str]:
         """What is done with one vector: loads, the work on each element, stores."""
@@ -123,7 +105,8 @@ class VectorRows(HeldWriter):
             pairs += [(p, f"{part}[{self.element}]") for p, _ in array.places]
             loads += self._moved(one, array, f"{part}[0]", loads=True) if array.read else []
             after += self._moved(one, array, f"{part}[0]", loads=False) if array.stored else []
-        return [*loads, *self._each(one, self._work(one, pairs)), *after]
+        work = [line for text in self._work(one, pairs) for line in text.split("\n")]
+        return [*loads, *self._each(one, work), *after]
 
     def _here(self, number: int) -> list[tuple[Row, str]]:
         pairs = zip(self.rows, self.arrays, strict=True)
@@ -186,15 +169,3 @@ class VectorRows(HeldWriter):
         operator = field(whole, "operator").type.removesuffix("=")
         text = f"{part} = {kept} {operator} {as_operand(substituted(self.view, value, inside), '')}"
         return [*((n, t) for n, t in pairs if not holds(whole, n)), (whole, text)]
-
-    def _work(self, one: Pass, pairs: list[tuple[Node, str]]) -> list[str]:
-        """The pass's statements for one element, with the comments between them."""
-        lines = list[str]()
-        behind = self.view.start(one.body) + (one.body.type == "compound_statement")
-        for node in statements(one.body):
-            self._comment(lines, self.view.text.text[behind : self.view.start(node)])
-            behind = self.view.end(node)
-            inside = [(n, t) for n, t in pairs if holds(node, n)]
-            lines.append(self.style.code(substituted(self.view, node, inside)))
-        self._comment(lines, self.view.text.text[behind : self.view.end(one.body)].rstrip().removesuffix("}"))
-        return [line for text in lines for line in text.split("\n")]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from tree_sitter import Node
 
@@ -17,6 +18,7 @@ from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.text import TextEdit
 
 _SIMPLE = re.compile(r"[\w.]+(?:\[[\w.]*\])?|\w+\([^()]*\)|\([^()]*\)")
+_NONE: Mapping[int, list[str]] = {}
 
 
 class HeldWriter:
@@ -55,7 +57,7 @@ class HeldWriter:
         one, view = self.group.passes[number], self.view
         first, step = as_operand(view.written(one.first), "+"), as_operand(view.written(one.step), "")
         pairs = zip(self.rows, self.arrays, strict=True)
-        declared = [f"{row.type} {array}[{self.held}];" for row, array in pairs if row.first == number]
+        declared = [self._array(row, name) for row, name in pairs if row.first == number]
         edits = list[TextEdit]()
         if one.top.id != one.loop.id and declared:
             above = insert_before(view.tree, one.top, "\n".join(declared))
@@ -66,13 +68,10 @@ class HeldWriter:
             *declared,
             "#pragma unroll",
             f"for (int {self.counter} = 0; {self.counter} < {self.held}; ++{self.counter}) {{",
-            f"  {one.type} {one.name} = {first} + {self.counter} * {step};",
-            f"  if ({one.name} < {view.written(one.limit)}) {{",
-            indented("\n".join(self._body(number)), 2),
-            "  }",
+            *map(indented, self._each_kept(number, f"{first} + {self.counter} * {step}")),
             "}",
         ]
-        rest = substituted(view, one.loop, [(one.first, f"{first} + {self.held} * {step}")])
+        rest = substituted(view, one.loop, [(one.first, self._behind(first, step))])
         margin = self.view.margin(one.loop)
         code = [put_at(self.style, margin, line) for line in "\n".join(lines).split("\n")]
         return [
@@ -80,9 +79,23 @@ class HeldWriter:
             TextEdit(view.span(one.loop), view.text.newline.join([*code, margin + rest]).lstrip()),
         ]
 
+    def _array(self, row: Row, name: str) -> str:
+        """The declaration of what is kept of a row."""
+        return f"{row.type} {name}[{self.held}];"
+
+    def _behind(self, first: str, step: str) -> str:
+        """Where a thread goes on behind what it keeps."""
+        return f"{first} + {self.held} * {step}"
+
+    def _each_kept(self, number: int, place: str) -> list[str]:
+        """What is done for one place of those that are kept."""
+        one = self.group.passes[number]
+        test = f"if ({one.name} < {self.view.written(one.limit)}) {{"
+        return [f"{one.type} {one.name} = {place};", test, indented("\n".join(self._body(number))), "}"]
+
     def _body(self, number: int) -> list[str]:
         """The statements for an element that is kept."""
-        one, lines, pairs = self.group.passes[number], list[str](), list[tuple[Node, str]]()
+        one, pairs = self.group.passes[number], list[tuple[Node, str]]()
         loads: dict[int, list[str]] = {}
         after: list[str] = []
         rows = [(r, a) for r, a in zip(self.rows, self.arrays, strict=True) if self.is_in(r, number)]
@@ -101,6 +114,13 @@ class HeldWriter:
                 element = row.uses[number][0]
                 at = self._top(one, element)
                 loads.setdefault(at.id, []).append(f"{kept} = {self.view.written(element)};")
+        return [*self._work(one, pairs, loads), *after]
+
+    def _work(
+        self, one: Pass, pairs: list[tuple[Node, str]], loads: Mapping[int, list[str]] = _NONE
+    ) -> list[str]:
+        """The pass's statements for one element, each behind its loads, with the comments between them."""
+        lines = list[str]()
         behind = self.view.start(one.body) + (one.body.type == "compound_statement")
         for node in statements(one.body):
             self._comment(lines, self.view.text.text[behind : self.view.start(node)])
@@ -109,7 +129,7 @@ class HeldWriter:
             inside = [(n, t) for n, t in pairs if holds(node, n)]
             lines.append(self.style.code(substituted(self.view, node, inside)))
         self._comment(lines, self.view.text.text[behind : self.view.end(one.body)].rstrip().removesuffix("}"))
-        return [*lines, *after]
+        return lines
 
     def _comment(self, lines: list[str], between: str) -> None:
         """Add the comments between two statements: behind the first on its line, else on lines of their own."""

@@ -33,7 +33,7 @@ CAVEAT = "results change if one of the buffers overlaps another at an offset"
 _BRANCHES = LOOPS | {"if_statement", "conditional_expression", "switch_statement"}
 _NAMED = {"float": "float", "double": "double", "int": "int", "unsigned int": "uint", "unsigned": "uint",
           "unsigned char": "uchar", "char": "char", "uint8_t": "uchar", "short": "short"}  # fmt: skip
-_BY_BYTES = {2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
+BY_BYTES = {2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
 #: Elements of one index that are still loaded together: red, green and blue.
 _MOST_FIELDS = 4
 #: Places of one array that a thread has a vector at: the halves of a row, and one of each of two neighbours.
@@ -76,7 +76,7 @@ class Array(msgspec.Struct, frozen=True):
         named, elements = _NAMED.get(self.type), self.chunk(count) // self.bytes
         if named is not None and elements in (2, 4) and elements * self.bytes == self.chunk(count):
             return f"{named}{elements}"
-        return _BY_BYTES[self.chunk(count)]
+        return BY_BYTES[self.chunk(count)]
 
 
 class Work(msgspec.Struct, frozen=True):
