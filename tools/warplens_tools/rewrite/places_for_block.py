@@ -64,6 +64,7 @@ import re
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.comparisons import NEGATED
 from warplens_tools.cuda.syntax.tree import LOOPS, holds, walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values.arithmetic_types import TypeReader
@@ -339,7 +340,7 @@ class _Writer:
         if name == "||":
             sides = [self._negated(unwrapped(field(condition, s))) for s in ("left", "right")]
             return " && ".join(f"({s})" if "||" in s else s for s in sides)
-        flipped = {">=": "<", ">": "<=", "<": ">=", "<=": ">", "==": "!=", "!=": "=="}.get(name)
+        flipped = NEGATED.get(name)
         types = TypeReader(view.forms, view.pointers)
         if flipped and all(
             types.type(field(condition, s)) == "int" for s in ("left", "right")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.comparisons import NEGATED
 from warplens_tools.cuda.values.bindings import value_node
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import Form, Symbol
@@ -19,7 +20,6 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 }  # fmt: skip
 
 Values = Mapping[str, int]
-_OTHERWISE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ def read_comparison(reader: FormReader, node: Node, *, holds: bool) -> Compariso
     kind = sign.type if sign is not None else ""
     if kind in _COMPARE and left is not None and right is not None:
         a, b = reader.form(left), reader.form(right)
-        return None if a is None or b is None else Comparison(kind if holds else _OTHERWISE[kind], a, b)
+        return None if a is None or b is None else Comparison(kind if holds else NEGATED[kind], a, b)
     form = reader.form(node)
     return None if form is None else Comparison("!=" if holds else "==", form, Form())
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.comparisons import FLIPPED
 from warplens_tools.cuda.syntax.lexical import name_before
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.bindings import Binding
@@ -151,7 +152,7 @@ def initialised(loop: Node) -> tuple[Node | None, Node | None]:
 
 
 #: A comparison, and the same with its sides exchanged.
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
+_FLIPPED = {**FLIPPED, "!=": "!="}
 
 
 def compared_with(tree: SourceTree, condition: Node | None, name: str) -> tuple[str, Node | None]:

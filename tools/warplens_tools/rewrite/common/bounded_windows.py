@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.comparisons import OPPOSITE
 from warplens_tools.cuda.syntax.tree import holds, walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.rewrite.base import Refused
@@ -21,8 +22,6 @@ from warplens_tools.text import TextEdit
 
 #: The comparison that ends a loop, of what falls or grows with its counter, and what is added to the bound.
 _FALLING, _GROWING = {"<": 1, "<=": 0}, {">=": 0, ">": 1}
-_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _STEP = re.compile(r"\w+\+\+|\+\+\w+|\w+\+=1")
 
 
@@ -92,9 +91,9 @@ def _jump(loop: Node) -> Node | None:
 
 def _bound(view: View, test: Node, name: str, fixed: set[str], loop: Node, *, ends: bool) -> str:
     """What a counter stays below, by a test that ends the loop or, unless `ends`, that it goes on by; "" if unknown."""
-    if test.type != "binary_expression" or operator_of(test) not in _OPPOSITE:
+    if test.type != "binary_expression" or operator_of(test) not in OPPOSITE:
         return ""
-    kind = operator_of(test) if ends else _OPPOSITE[operator_of(test)]
+    kind = operator_of(test) if ends else OPPOSITE[operator_of(test)]
     try:
         terms = [*_terms(view, field(test, "left"), loop, 1), *_terms(view, field(test, "right"), loop, -1)]
     except Refused:

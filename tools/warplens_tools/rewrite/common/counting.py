@@ -8,6 +8,7 @@ import re
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.comparisons import FLIPPED
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.cuda.values.kernel_tree import KernelTree
 from warplens_tools.cuda.values.loop_headers import condition_of, initialised
@@ -126,7 +127,7 @@ def _bound(tree: SourceTree, condition: Node, variable: str) -> tuple[str, Node]
         return None
     if tree.code_of(left) == variable:
         return operator.type, right
-    flipped = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}.get(operator.type)
+    flipped = {**FLIPPED, "!=": "!="}.get(operator.type)
     return (flipped, left) if flipped and tree.code_of(right) == variable else None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.comparisons import OPPOSITE
 from warplens_tools.cuda.syntax.lexical import matching
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.cuda.syntax.types import integer_type
@@ -29,7 +30,6 @@ from warplens_tools.rewrite.common.reading import (
 _LEAST = frozenset({"min", "std::min", "::min"})
 _MOST = frozenset({"max", "std::max", "::max"})
 _JOINED = {"+": forms.add, "-": forms.subtract, "*": forms.multiply}
-_ORDER = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _ELSEWHERE = frozenset({"subscript_expression", "pointer_expression", "field_expression"})
 _BUILT_IN = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b")
 _EXTENT = re.compile(r"\bblockDim\s*\.\s*[xyz]\b")
@@ -147,13 +147,13 @@ class Tests:
             left = self._all(field(node, "left"), joined, negated=negated)
             right = self._all(field(node, "right"), joined, negated=negated)
             return (*left, *right) if left and right else ()
-        if node.type != "binary_expression" or operator_of(node) not in _ORDER:
+        if node.type != "binary_expression" or operator_of(node) not in OPPOSITE:
             return ()
         sides = field(node, "left"), field(node, "right")
         if sum(self._rests(s) for s in sides) != 1:
             return ()
         kind = operator_of(node)
-        holds = self._holds(sides[0], _ORDER[kind] if negated else kind, sides[1])
+        holds = self._holds(sides[0], OPPOSITE[kind] if negated else kind, sides[1])
         return (holds,) if holds else ()
 
     def _rests(self, node: Node, deep: int = 0) -> bool:

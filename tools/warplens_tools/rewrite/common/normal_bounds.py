@@ -14,6 +14,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.comparisons import FLIPPED
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.text import SourceText, Span, TextEdit
 
@@ -22,7 +23,6 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 #: What may differ from thread to thread, or from one time to the next.
 VARIES = re.compile(r"threadIdx|blockIdx|[\[(]|->")
 _EXTREME = re.compile(r"(?:(?:std|cuda::std)::)?(max|min)(?:\s*<\s*int\s*>)?")
-FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 class _Bound(msgspec.Struct, frozen=True):

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.comparisons import FLIPPED
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
-from warplens_tools.rewrite.common.normal_bounds import FLIPPED, BoundReader, bare, squeezed
+from warplens_tools.rewrite.common.normal_bounds import BoundReader, bare, squeezed
 from warplens_tools.text import SourceText, TextEdit
 
 #: Comparisons that hold for good once they hold, of what falls and of what grows.

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.comparisons import FLIPPED
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
-from warplens_tools.rewrite.common.normal_bounds import FLIPPED, BoundReader, bare
+from warplens_tools.rewrite.common.normal_bounds import BoundReader, bare
 from warplens_tools.text import SourceText, Span, TextEdit
 
 #: A condition with any of these may ask the data.

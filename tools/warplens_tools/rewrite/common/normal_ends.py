@@ -6,8 +6,9 @@ from __future__ import annotations
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.comparisons import FLIPPED
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
-from warplens_tools.rewrite.common.normal_bounds import FLIPPED, SIGNED, WORD, BoundReader
+from warplens_tools.rewrite.common.normal_bounds import SIGNED, WORD, BoundReader
 from warplens_tools.text import SourceText, TextEdit
 
 _OTHER = {"+": "-", "-": "+"}

@@ -7,12 +7,10 @@ import re
 
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.comparisons import FLIPPED, NEGATED
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.rewrite.common.declared import unqualified
 from warplens_tools.rewrite.common.reading import WORD, View, field, operator_of, statements, unwrapped
-
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 def returns(node: Node) -> bool:
@@ -29,9 +27,9 @@ def order_of(view: View, node: Node, axes: set[str]) -> list[tuple[str, str]]:
     if node.type != "binary_expression":
         return []
     kind = operator_of(node)
-    kind = _NEGATED.get(kind, "") if returns(node) else kind
+    kind = NEGATED.get(kind, "") if returns(node) else kind
     sides = [view.code(unwrapped(field(node, name))) for name in ("left", "right")]
-    if kind not in _FLIPPED or not set(sides) <= axes:
+    if kind not in FLIPPED or not set(sides) <= axes:
         return []
     return [(sides[0], sides[1]) if kind in ("<", "<=") else (sides[1], sides[0])]
 
@@ -39,9 +37,9 @@ def order_of(view: View, node: Node, axes: set[str]) -> list[tuple[str, str]]:
 def negation(view: View, node: Node) -> str:
     """The opposite of a condition, as written."""
     kind = operator_of(node)
-    if node.type == "binary_expression" and kind in _NEGATED:
+    if node.type == "binary_expression" and kind in NEGATED:
         left, right = view.written(field(node, "left")), view.written(field(node, "right"))
-        return f"{left} {_NEGATED[kind]} {right}"
+        return f"{left} {NEGATED[kind]} {right}"
     return f"!({view.written(node)})"
 
 
@@ -51,10 +49,10 @@ def limit_by(view: View, node: Node, axes: set[str]) -> tuple[str, str] | None:
         return None
     left, right, kind = field(node, "left"), field(node, "right"), operator_of(node)
     if view.code(unwrapped(right)) in axes:
-        left, right, kind = right, left, _FLIPPED.get(kind, "")
+        left, right, kind = right, left, FLIPPED.get(kind, "")
     left, shift = _shifted(view, unwrapped(left), axes)
     name = view.code(left)
-    kind = _NEGATED.get(kind, "") if returns(node) else kind
+    kind = NEGATED.get(kind, "") if returns(node) else kind
     if shift and not _are_signed(view, view.names(right) | set(WORD.findall(shift))):
         return None
     if name not in axes or kind not in ("<", "<=") or view.names(right) & axes:

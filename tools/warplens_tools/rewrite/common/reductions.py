@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.comparisons import FLIPPED
 from warplens_tools.cuda.syntax.functions import Function, functions_of
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
 
@@ -212,8 +213,7 @@ def _compared(tree: SourceTree, test: Node, place: str) -> tuple[str, int, str] 
     if place_of(tree, right) == place:
         return operator.type, name_in(right).id, tree.code_of(_bare(left))
     if place_of(tree, left) == place:
-        turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}[operator.type]
-        return turned, name_in(left).id, tree.code_of(_bare(right))
+        return FLIPPED[operator.type], name_in(left).id, tree.code_of(_bare(right))
     return None
 
 
