@@ -139,7 +139,8 @@ def _on_own_alone(
     timed: Sequence[TimingRecord], timings: Sequence[Timing], heard: VisitResult, settings: MeasureSettings
 ) -> str:
     """How a gain is not there on other inputs than the program's, in the cache state in which it is claimed; "" where
-    half of it is, within the noise, or where they leave both less to do: much of a short launch no kernel can save."""
+    half of it is, in its logarithm and within the noise, or where they leave both less to do: much of a short launch no
+    kernel can save. Of a large gain half in full would ask that input sets cost both versions the same."""
     claimed: dict[str, Timing] = {t.cache: t for t in timings if change(t, settings) == "faster"}
     for record in timed:
         own = claimed.get(_VARIED.get(record.cache, ""))
@@ -149,7 +150,7 @@ def _on_own_alone(
         shorter = other.candidate_ns.median <= own.candidate_ns.median
         if shorter and other.speedup.low - other.noise >= _CLEAR_GAIN:
             continue
-        if other.speedup.high + other.noise < 1 + (own.speedup.low - 1) / 2:
+        if other.speedup.high + other.noise < own.speedup.low**0.5:
             gain = f"{other.speedup.median:.3f}× on inputs {record.inputs}"
             return f"faster on the program's own inputs, but {gain}, and a gain on one input alone is none"
     return ""

@@ -169,6 +169,8 @@ def test_an_allowed_lower_precision_is_named_in_the_verdict() -> None:
         ({"program": 1.0, "flushed": 1.1, "varied": 1.1, "varied flushed": 1.0}, "same"),
         ({"program": 1.1, "flushed": 1.0, "varied": 1.1, "varied flushed": 1.0}, "faster"),
         ({"program": 1.1, "flushed": 1.1, "varied": 1.0, "varied flushed": 1.1}, "same"),
+        ({"program": 30.0, "varied": 14.0}, "faster"),
+        ({"program": 30.0, "varied": 4.0}, "same"),
     ],
 )
 def test_a_gain_holds_on_other_inputs_in_the_cache_state_it_is_claimed_in(
