@@ -14,7 +14,7 @@ export WARPLENS_CACHE := $(CURDIR)/.tools/cache
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.tools/pycache
 
-.PHONY: demo toolchain bench bench-gpu test tests test-fast test-gpu test-vscode vsix generate lint lint-extension format lock clean setup bench-index
+.PHONY: demo toolchain bench bench-gpu test tests test-all tests-all test-share test-fast test-gpu test-vscode vsix generate lint lint-extension format lock clean setup bench-index
 
 setup: $(READY)
 
@@ -50,6 +50,18 @@ test: $(READY)
 
 tests: toolchain
 	$(PYTEST) -m "not gpu and not vscode and not thorough" $(SPREAD)
+
+# Everything that needs neither a card nor a browser; CONTRIBUTING.md says what `make test` leaves to it.
+test-all: $(READY)
+	$(MAKE) --no-print-directory -j2 lint tests-all
+
+tests-all: toolchain
+	$(PYTEST) -m "not gpu and not vscode" $(SPREAD)
+
+# A share of what `make test` leaves: one of fourteen, by the day of the commit unless SHARE says another.
+SHARE ?= $(shell echo $$(( $$(git log -1 --format=%ct 2>/dev/null || date +%s) / 86400 % 14 )))/14
+test-share: toolchain
+	$(PYTEST) --share $(SHARE) -m "in_share and not gpu and not vscode" $(SPREAD)
 
 test-fast: $(READY)
 	$(PYTEST) -m "not gpu and not vscode and not slow and not compiler" $(SPREAD) -q

@@ -6,8 +6,10 @@ from __future__ import annotations
 import gc
 import os
 
+import pytest
 from hypothesis import settings
 from tests.standard import WITHOUT_WHAT_NO_TEST_CALLS
+from tests.tiers import mark_tiers
 
 # For every nvcc of the tests, in whatever process it is started.
 os.environ["NVCC_PREPEND_FLAGS"] = " ".join(
@@ -23,6 +25,18 @@ gc.disable()
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 settings.register_profile("explore", max_examples=500, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--share", default="", metavar="K/N", help="marks a share of the thorough tests `in_share`"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Before `-m` chooses by the marks."""
+    mark_tiers(items, config.getoption("share"))
 
 
 def pytest_collection_finish() -> None:

@@ -41,11 +41,14 @@ class Wanted(msgspec.Struct, frozen=True):
     names: tuple[str, ...]
 
 
-def checked_soon(folder: Path, *paths: Path, arch: str) -> None:
+def checked_soon(folder: Path, *paths: Path, arch: str, quick: frozenset[Path] = frozenset()) -> None:
     """Has `service_for(folder, ...)` find what nvcc and nvdisasm say of these files and of some beside them, whose turn
     comes as well; one process does that, others wait for it. Where the tools are missing, or reject a file, nothing is
-    found, and whoever checks it is told why."""
-    for files in dict.fromkeys(map(_block, paths)):
+    found, and whoever checks it is told why.
+
+    What `make test` asks for, `quick`, is done apart from what it leaves.
+    """
+    for files in dict.fromkeys(_block(path, quick) for path in paths):
         lock = cache_folder() / "tests" / f"{digest_of(*map(str, files), arch)}.lock"
         lock.parent.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(lock):
@@ -53,9 +56,9 @@ def checked_soon(folder: Path, *paths: Path, arch: str) -> None:
 
 
 @functools.cache
-def _block(path: Path) -> tuple[Path, ...]:
+def _block(path: Path, quick: frozenset[Path]) -> tuple[Path, ...]:
     """The file and those of its folder that are disassembled with it."""
-    beside = sorted(path.parent.glob("*.cu"))
+    beside = sorted(file for file in path.parent.glob("*.cu") if (file in quick) == (path in quick))
     start = beside.index(path) // TOGETHER * TOGETHER
     return tuple(beside[start : start + TOGETHER])
 

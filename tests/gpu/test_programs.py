@@ -68,6 +68,7 @@ TRIED = tuple(p for p in BUILDS if p.unit or p.flags or p.name == "product")
     [p if p in TRIED else pytest.param(p, marks=pytest.mark.thorough) for p in BUILDS],
     ids=lambda p: p.name,
 )
+@pytest.mark.sampled(2)
 def test_it_builds(program: Program, toolchain: Toolchain, tmp_path: Path) -> None:
     _require(program)
     nvcc = toolchain.find("nvcc")

@@ -49,6 +49,7 @@ def _run(
     )
 
 
+@pytest.mark.thorough
 def test_instructions_are_as_on_the_host(card: dict[str, str]) -> None:
     program = _built(PROGRAMS / "instructions.cu", card, "-fmad=false", "-Xcompiler=-ffp-contract=off")
     assert _run(program, card).stdout == "0 wrong\n"

@@ -37,6 +37,7 @@ UNREAD = {"warpgroup_reg_set", "GroupProblemShape"}
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_wheel_is_found_in(home: Path) -> None:  # noqa: ARG001 - sets the managed folder
     try:
         report = setup_cutlass()

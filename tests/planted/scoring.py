@@ -38,6 +38,13 @@ GAINS = RECORDINGS / "gains.json"
 _EXPECT = re.compile(r"//\s*expect:\s*([\w-]+)")
 _CLASS = re.compile(r"//\s*class:\s*(\w+)")
 LINES_APART = 2
+#: What `make test` examines: programs of every class and a few controls. The others' tests are thorough.
+QUICK = frozenset(
+    {
+        *("block_error", "chain_walk", "decay_response", "heat_rod", "mixed_filters", "orbit_steps"),
+        *("head_split", "sensor_frames", "sgemm_tiles", "softmax_rows", "vector_copy"),
+    }
+)
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -141,7 +148,7 @@ def examine(names: Sequence[str], tier: Tier, arch: str) -> Score:
     programs, tuned = planted(names), controls(names)
     paths = [*programs, *map(twin_of, programs), *tuned]
     if tier == "binary":
-        checked_soon(HERE, *paths, arch=arch or load_gpu(None).arch)
+        _checked_soon(paths, arch)
     report = service_for(HERE, *paths).check(paths, CheckOptions(tier=tier, arch=arch or None))
     return _scored(tier, arch, programs, tuned, {Path(file.path).name: file for file in report.files})
 
@@ -151,12 +158,18 @@ def examine_recorded(names: Sequence[str], recordings: Mapping[str, Path], arch:
     programs, tuned = planted(names), controls(names)
     paths = [*programs, *map(twin_of, programs), *tuned]
     service, by_name = service_for(HERE, *paths), dict[str, FileReport]()
-    checked_soon(HERE, *paths, arch=arch or load_gpu(None).arch)
+    _checked_soon(paths, arch)
     for path in paths:
         if path.name in recordings:
             options = ProfileOptions(reports=(recordings[path.name],), arch=arch or None)
             by_name[path.name] = profile_file(service, path, options).files[0]
     return _scored("counters", arch, programs, tuned, by_name)
+
+
+def _checked_soon(paths: Sequence[Path], arch: str) -> None:
+    programs = planted(tuple(QUICK))
+    quick = frozenset({*programs, *map(twin_of, programs), *controls(tuple(QUICK))})
+    checked_soon(HERE, *paths, arch=arch or load_gpu(None).arch, quick=quick)
 
 
 def recorded_gains() -> dict[str, float]:

@@ -11,6 +11,7 @@ import functools
 import pytest
 from tests.planted.scoring import (
     LINES_APART,
+    QUICK,
     Score,
     controls,
     examine,
@@ -52,8 +53,15 @@ def test_every_program_has_one_mark_a_class_and_a_twin() -> None:
         assert "expect:" not in twin_of(path).read_text("utf-8"), path.name
 
 
+def test_every_class_has_a_quick_program() -> None:
+    quick = planted(tuple(QUICK))
+    assert {mark_of(path).bound for path in quick} == {mark_of(path).bound for path in planted()}
+    assert {path.stem for path in (*quick, *controls(tuple(QUICK)))} == QUICK
+
+
 @compiles
 @pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.sampled(of=QUICK)
 def test_the_cause_comes_first_on_its_line_and_its_twin_is_silent(program: str) -> None:
     (outcome,) = examined(program).outcomes
     assert outcome.rank == 1, outcome.found
@@ -69,6 +77,7 @@ def test_every_program_has_the_gain_of_a_card_but_those_that_wait_for_one() -> N
 
 @compiles
 @pytest.mark.parametrize("program", [program for program in PROGRAMS if program not in AWAITING])
+@pytest.mark.sampled(of=QUICK)
 def test_a_gain_is_promised_near_what_the_twin_gained_on_a_card(program: str) -> None:
     assert factors(examined(program))[program] <= FARTHER.get(program, NEAR)
 
@@ -81,5 +90,6 @@ def test_most_gains_are_near() -> None:
 
 @compiles
 @pytest.mark.parametrize("program", [p.stem for p in controls()])
+@pytest.mark.sampled(of=QUICK)
 def test_a_tuned_kernel_gets_no_warning(program: str) -> None:
     assert [c.warnings for c in examined(program).controls] == [()]

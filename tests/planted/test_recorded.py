@@ -10,6 +10,7 @@ from tests.planted.evaluate import rules_rank
 from tests.planted.on_card import recorded_rules
 from tests.planted.scoring import (
     LINES_APART,
+    QUICK,
     RECORDINGS,
     Score,
     controls,
@@ -49,6 +50,7 @@ def examined(program: str) -> Score:
 
 
 @pytest.mark.parametrize("program", RECORDED)
+@pytest.mark.sampled(of=QUICK)
 def test_the_cause_comes_first_on_its_line(program: str) -> None:
     (outcome,) = examined(program).outcomes
     assert (outcome.rank == 1) == (program not in NOT_FIRST), outcome.found
@@ -56,6 +58,7 @@ def test_the_cause_comes_first_on_its_line(program: str) -> None:
 
 
 @pytest.mark.parametrize("program", RECORDED)
+@pytest.mark.sampled(of=QUICK)
 def test_the_class_is_what_the_hardware_did(program: str) -> None:
     (outcome,) = examined(program).outcomes
     assert (outcome.bound == outcome.expected_bound) == (program not in OTHER_CLASS), outcome.bound
@@ -70,6 +73,7 @@ COUNTED_ALONE = (
 
 
 @pytest.mark.parametrize("program", COUNTED_ALONE)
+@pytest.mark.sampled(of=QUICK)
 def test_counters_alone_name_what_no_tool_has_read(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     blind = tuple(map(silenced, all_tools()))
     monkeypatch.setattr(check, "all_tools", lambda: blind)
@@ -79,17 +83,20 @@ def test_counters_alone_name_what_no_tool_has_read(program: str, monkeypatch: py
 
 
 @pytest.mark.parametrize("program", RECORDED)
+@pytest.mark.sampled(of=QUICK)
 def test_a_recorded_twin_is_silent(program: str) -> None:
     (outcome,) = examined(program).outcomes
     assert outcome.twin_clean is not False, outcome.twin
 
 
 @pytest.mark.parametrize("program", sorted(p.stem for p in controls() if p.name in PLACES))
+@pytest.mark.sampled(of=QUICK)
 def test_a_recorded_control_is_silent(program: str) -> None:
     assert [c.warnings for c in examined(program).controls] == [()]
 
 
 @pytest.mark.parametrize("program", RECORDED)
+@pytest.mark.sampled(of=QUICK)
 def test_a_gain_is_promised_near_what_the_twin_gained(program: str) -> None:
     factor = factors(examined(program)).get(program)
     assert factor is not None

@@ -217,6 +217,7 @@ def test_experts_of_another_card_are_not_taken(tmp_path: Path) -> None:
     assert known_of(None, "A") == {}
 
 
+@pytest.mark.thorough
 def test_a_search_is_paced_with_no_card() -> None:
     program = next(program for program in programs() if program.name == "softmax")
     given = argparse.Namespace(idioms=False, seconds=300.0, budget=6, lanes=2, chunk=2, at_once=1)

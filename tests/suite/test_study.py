@@ -129,6 +129,7 @@ def test_arms_are_compared_by_as_many_proposals_of_the_same_programs() -> None:
     assert between(arm("x", ("c", [1.5])), bare) is None
 
 
+@pytest.mark.thorough
 def test_an_interval_holds_what_it_should() -> None:
     """Of two arms that draw alike, about one in twenty intervals leaves 1 out."""
     draw = random.Random(3)

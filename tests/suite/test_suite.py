@@ -41,6 +41,7 @@ def test_a_program_has_its_kernel_whole(name: str) -> None:
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("program", _marked(PROGRAMS.values()))
+@pytest.mark.sampled(12)
 def test_a_program_is_right_whatever_the_order_of_its_threads(program: Program) -> None:
     host = HostProgram(program.path.read_text())
     host.run(*program.small)
@@ -49,5 +50,6 @@ def test_a_program_is_right_whatever_the_order_of_its_threads(program: Program) 
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("program", _marked(p for p in PROGRAMS.values() if p.has_cpp_expert))
+@pytest.mark.sampled(6)
 def test_an_experts_version_says_the_same(program: Program) -> None:
     same_results(program.path.read_text(), program.expert.read_text(), *program.small, relative=1e-3)

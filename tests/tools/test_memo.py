@@ -94,6 +94,7 @@ def test_remembered_analyses_equal_fresh_ones(changes: list[tuple[float, str, in
 
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(PROGRAMS), edits())
+@pytest.mark.thorough
 def test_remembered_analyses_of_programs_equal_fresh_ones(
     program: Path, changes: list[tuple[float, str, int]]
 ) -> None:

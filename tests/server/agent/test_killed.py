@@ -132,6 +132,7 @@ def left_behind(folder: Path) -> list[list[str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_kills_at_random_moments_lose_nothing_repeat_nothing_and_leave_nobody(tmp_path: Path) -> None:
     draw, steps = random.Random(16), list[Step]()
     with Searches() as searches:

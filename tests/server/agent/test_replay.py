@@ -49,12 +49,14 @@ def test_a_recorded_table_has_the_verdict_of_every_point(tmp_path: Path) -> None
     assert again.points == table.points
 
 
+@pytest.mark.thorough
 def test_no_more_is_recorded_than_fits_the_time_and_what_is_kept_is_whole(tmp_path: Path) -> None:
     table, judge = recorded(tmp_path, TableBudget(seconds=0.0))
     assert not judge.judged
     assert [p.speedup for p in table.points] == [1.0], "the user's own is known before"
 
 
+@pytest.mark.thorough
 def test_a_budget_of_points_is_kept_and_what_it_left_out_is_never_asked(tmp_path: Path) -> None:
     table, _ = recorded(tmp_path, TableBudget(depth=1, points=20))
     assert len(table.points) == 20
@@ -89,6 +91,7 @@ def test_a_store_of_other_kernels_says_what_their_verdicts_were() -> None:
     assert evaluations([1.0, 1.1], best=4.0) == 2
 
 
+@pytest.mark.thorough
 def test_the_tree_is_ahead_of_chance_on_modelled_tables() -> None:
     """Three tables, three seeds, 40 verdicts each; `python -m tests.bench.replay` compares everything."""
     chosen = [v for v in VARIANTS if v[0] in ("mcts", "random")]

@@ -90,6 +90,7 @@ def test_a_rewrite_is_applied_when_it_is_chosen_and_not_before() -> None:
     assert set(applied) <= {rewrite.slug for rewrite in REWRITES if "missing-cache-reuse" in rewrite.answers}
 
 
+@pytest.mark.thorough
 def test_steps_that_are_worked_out_beforehand_change_nothing_in_what_is_asked() -> None:
     text = SourceText.read(PROGRAMS / "softmax.cu")
     kernel = read(text.text).model.kernels[0].qualified_name

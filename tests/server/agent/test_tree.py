@@ -256,6 +256,7 @@ def test_among_versions_the_noise_cannot_tell_apart_the_shortest_diff_comes_firs
     assert [len(node.ask.candidate.edits) for node in best] == [1, 1, 2]
 
 
+@pytest.mark.thorough
 def test_the_tree_beats_chance_at_equal_budget() -> None:
     """40 landscapes, 40 verdicts each: see `bench.py` for what this says and does not."""
     results = [compare(seed, budget=40) for seed in range(40)]

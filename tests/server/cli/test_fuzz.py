@@ -10,6 +10,7 @@ from tests.server.cli.fuzz import fuzz
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_random_files_keep_every_byte_outside_an_edit(tmp_path: Path) -> None:
     outcomes = fuzz(tmp_path, 80)
     assert [o for o in outcomes if o.wrong] == []

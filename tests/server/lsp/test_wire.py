@@ -128,6 +128,7 @@ def test_an_older_version_of_a_document_is_not_taken(peer: Peer) -> None:
 
 @pytest.mark.parametrize("way", ["exit", "end of input", "SIGTERM", "shutdown", "SIGKILL"])
 @pytest.mark.compiler
+@pytest.mark.sampled(2)
 def test_every_end_takes_the_compiler_and_its_folder_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:

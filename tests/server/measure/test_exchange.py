@@ -171,6 +171,7 @@ def step(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
+@pytest.mark.thorough
 def test_each_side_killed_loses_nothing_and_judges_nothing_twice(
     file: Path, steps: subprocess.Popen[str], tmp_path: Path, seed: int
 ) -> None:

@@ -99,6 +99,7 @@ def ticking(seed: int, gain: float, *, about: float, count: int, tick: float = 3
 
 
 @pytest.mark.parametrize("count", [5, 7, 15, 40])
+@pytest.mark.sampled(1)
 def test_a_clock_that_ticks_makes_nothing_faster(count: int) -> None:
     records = [ticking(seed, 1.0, about=1000 + seed * 1.7, count=count) for seed in range(300)]
     called = Counter(change(timing_of(record, QUICK), QUICK) for record in records)

@@ -23,6 +23,7 @@ CASES = [
 
 @pytest.mark.compiler
 @pytest.mark.parametrize(("body", "marked"), CASES)
+@pytest.mark.sampled(3)
 def test_an_error_is_marked_on_its_token(tmp_path: Path, body: str, marked: str) -> None:
     path = tmp_path / "k.cu"
     path.write_text(f"__global__ void k(float *x)\n{{\n{body}\n}}\n")

@@ -138,6 +138,7 @@ def test_the_device_side_of_every_inline_module_compiles(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_every_module_that_is_compiled_without_pytorch_compiles(tmp_path: Path) -> None:
     nvcc = resolve_toolchain().require("nvcc").path
     for path in sorted((Path(__file__).parents[2] / "torch_tasks/plain").glob("*.py")):

@@ -244,6 +244,7 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(file: Path) -> None:
     assert file.read_text() == CODE + "// mine\n"
 
 
+@pytest.mark.thorough
 def test_a_link_is_written_through(file: Path) -> None:
     link = file.parent / "link.cu"
     link.symlink_to(file)

@@ -98,6 +98,7 @@ arguments.x = { count = "n" }
 
 
 @pytest.mark.compiler
+@pytest.mark.thorough
 def test_edited_files_are_built_and_judged_through_the_generated_program(file: Path, tmp_path: Path) -> None:
     toolchain = resolve_toolchain()
     if toolchain.find("nvcc") is None:

@@ -72,6 +72,7 @@ def test_the_advice_admits_exactly_one_more_block(case: tuple[str, int, int, int
 
 
 @pytest.mark.compiler
+@pytest.mark.thorough
 def test_agrees_with_the_runtimes_own_calculator(tmp_path: Path) -> None:
     """`cuda_occupancy.h` of the user's toolkit, over a random grid of every architecture."""
     tools = resolve_toolchain()

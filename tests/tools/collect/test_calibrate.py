@@ -111,6 +111,7 @@ def test_throttle_reasons_have_names() -> None:
 @pytest.mark.compiler
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc with the CUDA runtime library")
 @pytest.mark.usefixtures("home")
+@pytest.mark.thorough
 def test_the_rulers_build_once() -> None:
     toolchain = resolve_toolchain()
     program = build_rulers("8.0", toolchain=toolchain)

@@ -109,6 +109,7 @@ def test_representative_is_the_median_of_the_heaviest_shape() -> None:
     assert representative(launches).kernel.startswith("tr(")
 
 
+@pytest.mark.thorough
 def test_hundred_thousand_rows_are_read() -> None:
     header = '"ID","Kernel Name","gpu__time_duration.sum"'
     text = "\n".join([header, '"","","ns"', *(f'"{i}","k","{i}"' for i in range(100_000))])

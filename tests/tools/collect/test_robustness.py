@@ -113,6 +113,7 @@ def test_any_name_is_survived(name: str) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 4, 64, 5_000, 60_000])
+@pytest.mark.sampled(2)
 def test_a_report_with_other_bytes_is_read_or_refused(tmp_path: Path, at: int) -> None:
     data = bytearray((REPORTS / "tr.ncu-rep").read_bytes())
     data[at : at + 8] = b"\xff\x00\x7f\x80WL\x01\xfe"
@@ -172,6 +173,7 @@ def test_an_export_of_another_version_is_read_or_refused(
         assert timeline.span_ns >= 0
 
 
+@pytest.mark.thorough
 def test_a_huge_export_is_cut_and_says_so(tmp_path: Path) -> None:
     path = copied(tmp_path)
     with sqlite3.connect(path) as base:

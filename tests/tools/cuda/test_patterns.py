@@ -42,6 +42,7 @@ def captures(pattern: Pattern, node: Node) -> dict[str, list[tuple[str, int, int
     return {name: [(n.type, n.start_byte, n.end_byte) for n in nodes] for name, nodes in found.items()}
 
 
+@pytest.mark.thorough
 def test_they_are_the_same_walked_and_compiled(
     queries: list[str], roots: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:

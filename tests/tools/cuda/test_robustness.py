@@ -98,6 +98,7 @@ def test_any_text_is_answered(text: str) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=80))
+@pytest.mark.thorough
 def test_any_unicode_is_answered(text: str) -> None:
     assert_sound(text)
 
@@ -162,6 +163,7 @@ def test_depth_does_not_matter(text: str) -> None:
     assert time.process_time() - started < 20  # Guards against quadratic time, not a benchmark.
 
 
+@pytest.mark.thorough
 def test_two_megabytes_are_parsed() -> None:
     one = FIRST + SECOND + THIRD[: THIRD.index("int main")]
     count = 2_000_000 // len(one) + 1

@@ -34,6 +34,7 @@ def taken(lines: int) -> tuple[float, int]:
     return time.process_time() - started, analysis.left_out
 
 
+@pytest.mark.thorough
 def test_time_grows_with_the_accesses_and_no_faster() -> None:
     taken(10)
     few, many = taken(150), taken(600)

@@ -25,6 +25,7 @@ def test_each_loop_has_its_own_code_and_what_is_left_is_outside() -> None:
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+@pytest.mark.sampled(1)
 def test_a_byte_a_thread_waits_and_sixteen_do_not(arch: str) -> None:
     (file,) = Service(DATA).check([DATA / "short_blocks.cu"], CheckOptions(tier="binary", arch=arch)).files
     bounds = {kernel.name: kernel.bottleneck.bound for kernel in file.kernels}

@@ -15,6 +15,20 @@ from warplens.service.report import Report
 from warplens.service.service import CheckOptions, Service
 
 DATA = Path(__file__).parents[2] / "data" / "micro"
+#: What `make test` checks: what memory, arithmetic, threads, registers, launches and the host show.
+QUICK = frozenset(
+    {
+        *(
+            "bank_conflicts.cu",
+            "barriers.cu",
+            "divergence.cu",
+            "doubles.cu",
+            "launch_shapes.cu",
+            "local_memory.cu",
+        ),
+        *("lookups.cu", "reloads.cu", "host_copies.cu"),
+    }
+)
 _MARK = re.compile(r"(expect|hint):\s*([\w-]+)")
 
 
@@ -38,9 +52,10 @@ def findings(report: Report) -> list[tuple[int, str, str]]:
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("name", sorted(p.name for p in DATA.glob("*.cu")))
+@pytest.mark.sampled(of=QUICK)
 def test_marks_and_findings_agree_and_say_on_what_they_rest_and_what_to_do(name: str) -> None:
     path = DATA / name
-    checked_soon(DATA, path, arch="sm_90")
+    checked_soon(DATA, path, arch="sm_90", quick=frozenset(DATA / name for name in QUICK))
     report = service_for(DATA, path).check([path], CheckOptions(tier="binary", arch="sm_90"))
     assert findings(report) == sorted(marks(path))
     for finding in report.files[0].findings:
@@ -52,6 +67,7 @@ def test_marks_and_findings_agree_and_say_on_what_they_rest_and_what_to_do(name:
         assert gain is None or 1.0 <= gain.low <= gain.estimate <= gain.high
 
 
+@pytest.mark.thorough
 def test_the_source_tier_alone_finds_conflicts_doubles_and_reloads() -> None:
     report = Service(DATA).check([DATA], CheckOptions(tier="source", arch="sm_90"))
     found = {(Path(file.path).name, f.slug) for file in report.files for f in file.findings}

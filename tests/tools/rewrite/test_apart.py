@@ -51,6 +51,7 @@ BODIES = {
 @pytest.mark.compiler
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("slug", ["warp-per-row", "block-per-row"])
+@pytest.mark.sampled(4)
 def test_iterations_that_touch_other_elements_are_dealt_out(slug: str, name: str) -> None:
     holds(
         slug,

@@ -110,6 +110,7 @@ MOST: dict[Callable[[str], str], int] = {
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("surround", MOST, ids=lambda s: s.__name__)
+@pytest.mark.sampled(1)
 def test_what_comes_out_compiles(surround: Callable[[str], str], tmp_path: Path) -> None:
     unit = ["".join(f"#include <{name}>\n" for name in _HEADERS)]
     taken = list(_rewritten(surround))

@@ -396,6 +396,7 @@ SIZES = ((65, 33, 17), (7, 70, 40))
 
 @pytest.mark.parametrize("slug", ["register-tile", "shared-tile"])
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sampled(12)
 def test_a_product_is_tiled(slug: str, name: str) -> None:
     after = holds(slug, program(*PROGRAMS[name]), *SIZES, relative=2e-5, absolute=1e-4)
     assert "__shared__" in after

@@ -7,6 +7,7 @@ import functools
 import pkgutil
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -310,27 +311,39 @@ COMPILED = [
 
 
 @pytest.mark.compiler
+def test_edited_samples_compile(tmp_path: Path) -> None:
+    """One translation unit with the sample of every rewrite after it, each in its own namespace."""
+    assert compiled([(FENCE.findall(page(of))[0], (of,)) for of in REWRITES], tmp_path) == len(REWRITES)
+
+
+@pytest.mark.compiler
+@pytest.mark.thorough
 def test_edited_kernels_still_compile(tmp_path: Path) -> None:
-    """One translation unit with every sample after every rewrite, each in its own namespace."""
+    """And with every sample after every other."""
     samples = [*COMPILED, *(FENCE.findall(page(r))[0] for r in REWRITES)]
+    assert compiled([(sample, REWRITES) for sample in samples], tmp_path) > len(COMPILED)
+
+
+def compiled(samples: Sequence[tuple[str, Sequence[Rewrite]]], folder: Path) -> int:
+    """How many edits rewrites made in samples; nvcc took each."""
     parts = ["#include <cuda_fp16.h>\n#include <cuda_pipeline.h>\n#include <math.h>\n#include <mma.h>\n"]
     changed = 0
-    for number, sample in enumerate(samples):
-        for of in REWRITES:
+    for number, (sample, rewrites) in enumerate(samples):
+        for of in rewrites:
             result, after = run(of.slug, sample)
             if not result.edits:
                 continue
             changed += 1
             undefined = "".join(f"#undef {name}\n" for name in re.findall(r"#define (\w+)", after))
             parts.append(f"namespace s{number}_{of.slug.replace('-', '_')} {{\n{after}\n}}\n{undefined}")
-    unit = tmp_path / "all.cu"
+    unit = folder / "all.cu"
     unit.write_text("".join(parts))
     # read, checked and assembled as ever; nobody runs it, so nobody waits for the optimisers
     hasty = ["-Xcicc", "-O0", "-Xptxas", "-O0"]
-    command = ["nvcc", "-cubin", "-arch=sm_90", *hasty, "-o", str(tmp_path / "all.cubin"), str(unit)]
+    command = ["nvcc", "-cubin", "-arch=sm_90", *hasty, "-o", str(folder / "all.cubin"), str(unit)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert changed > len(COMPILED)
+    return changed
 
 
 def test_what_nests_too_deep_to_be_read_is_refused() -> None:

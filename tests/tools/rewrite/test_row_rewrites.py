@@ -30,6 +30,7 @@ RUNS = ((37, 71), (5, 3), (70, 33))
 @pytest.mark.compiler
 @pytest.mark.parametrize("slug", ["warp-per-row", "block-per-row"])
 @pytest.mark.parametrize("name", ROWS)
+@pytest.mark.sampled(8)
 def test_rows_are_shared(slug: str, name: str) -> None:
     kernel, main = ROWS[name]
     holds(slug, program(kernel, main), *RUNS, relative=1e-3, absolute=1e-4)

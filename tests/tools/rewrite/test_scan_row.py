@@ -117,6 +117,7 @@ __global__ void growth(const double* rate, double* value, int rows, int cols) {
 
 @pytest.mark.parametrize("slug", ["scan-row", "scan-row-parts"])
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sampled(4)
 def test_rows_are_scanned_by_warps(slug: str, name: str) -> None:
     after = holds(slug, program(*PROGRAMS[name]), (5, 70), (66, 31), (3, 259), relative=1e-5)
     assert "__shfl_up_sync" in after

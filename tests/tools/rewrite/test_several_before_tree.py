@@ -49,6 +49,7 @@ BROUGHT = {
 @pytest.mark.compiler
 @pytest.mark.parametrize("slug", ["several-before-tree", "vectors-before-tree"])
 @pytest.mark.parametrize("name", BROUGHT)
+@pytest.mark.sampled(5)
 def test_many_elements_are_brought(slug: str, name: str) -> None:
     before = program(TREE.replace("BRING", BROUGHT[name]), MAIN)
     after = holds(slug, before, (5000,), (33,), (4096,), relative=1e-4, absolute=1e-2)

@@ -128,6 +128,7 @@ ROUNDED = {name: 2.0 for name in PROGRAMS if name.startswith("sums in half")}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sampled(2)
 def test_products_stay_what_they_are(name: str) -> None:
     after = holds(
         "tensor-tile",
@@ -142,6 +143,7 @@ def test_products_stay_what_they_are(name: str) -> None:
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sampled(2)
 def test_nvcc_takes_them(name: str, tmp_path: Path) -> None:
     file = tmp_path / "k.cu"
     file.write_text(rewritten("tensor-tile", program(*PROGRAMS[name]))[1])

@@ -106,6 +106,19 @@ class Parts:
         return self.program([*sources, *(PROBE / f"{name}.cpp" for name in parts)], cuda=True)
 
 
+def says(program: Path, wanted: str, *arguments: str) -> bool:
+    """Whether a test program ends well and says this. It draws by seeds of its own, so what said it once is not run again
+    until it is another program."""
+
+    def make(out: Path) -> None:
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, wanted), done.stdout + done.stderr
+        out.write_text(done.stdout)
+
+    rests_on = digest_of(program, _instructions(), "\0".join(arguments), wanted)
+    return kept(f"{program.stem}.said", rests_on, make).read_text() == wanted
+
+
 @functools.cache
 def _instructions() -> str:
     """What this machine's processor knows, as its kernel lists it."""

@@ -120,6 +120,7 @@ def test_make_builds_in_a_copy_with_an_edited_header(project: Path, tmp_path: Pa
 
 @pytest.mark.compiler
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")
+@pytest.mark.thorough
 def test_cmake_builds_outside(project: Path, tmp_path: Path, nvcc: str) -> None:
     # an earlier build of the user's own, which knows its place and is of no use elsewhere
     (project / "build").mkdir()

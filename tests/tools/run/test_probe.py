@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.kept import digest_of, kept, version_of
-from tests.tools.run.probe_parts import CPP, HEADERS, PROBE, Parts
+from tests.tools.run.probe_parts import CPP, HEADERS, PROBE, Parts, says
 
 from warplens_tools.errors import InputError, ToolFailedError
 from warplens_tools.process.task import Task
@@ -110,69 +110,59 @@ def test_a_driver_too_old_to_read_a_graph_is_named(graph_test: Path, version: st
 def test_the_oracle_learns_and_judges_as_on_a_card(parts: Parts) -> None:
     """The probe's own oracle and memory, on a driver that runs launches on the host."""
     program = parts.on_fake_driver(("oracle_test",), ORACLE)
-    done = subprocess.run([program, "1", "1"], capture_output=True, text=True, check=False)
-    assert done.stdout == '{"programs": 25, "mistakes": 0, "lowered": 0}\n'
-    lowered = subprocess.run([program, "1", "1", "lowered"], capture_output=True, text=True, check=False)
+    assert says(program, '{"programs": 25, "mistakes": 0, "lowered": 0}\n', "1", "1")
     # of half, bfloat16 and TF32 inputs where rounding them explains the difference; nothing else passes with them:
     # not where mixed signs make the results differences, nor where a spike is most of a mean and a variance
-    assert lowered.stdout == '{"programs": 25, "mistakes": 0, "lowered": 50}\n'
+    assert says(program, '{"programs": 25, "mistakes": 0, "lowered": 50}\n', "1", "1", "lowered")
 
 
 @pytest.mark.compiler
 def test_a_program_is_accompanied_as_on_a_card(parts: Parts) -> None:
     """Which launches are compared, whose results stand, by both ways of launching the candidate instead."""
     program = parts.on_fake_driver(("accompany_test",), ACCOMPANY)
-    done = subprocess.run([program], capture_output=True, text=True, check=False)
-    assert done.stdout == '{"expectations": 130, "mistakes": 0}\n'
+    assert says(program, '{"expectations": 130, "mistakes": 0}\n')
 
 
 @pytest.mark.compiler
 def test_lengths_grow_where_there_is_room(parts: Parts) -> None:
     program = parts.on_fake_driver(("rooms_test",), ORACLE)
-    done = subprocess.run([program], capture_output=True, text=True, check=False)
-    assert done.stdout == '{"mistakes": 0}\n'
+    assert says(program, '{"mistakes": 0}\n')
 
 
 @pytest.mark.compiler
 def test_who_writes_what_lies_there_already_writes_where_the_kernel_does(parts: Parts) -> None:
     program = parts.on_fake_driver(("written_test",), ORACLE)
-    done = subprocess.run([program], capture_output=True, text=True, check=False)
-    assert done.stdout == '{"mistakes": 0}\n'
+    assert says(program, '{"mistakes": 0}\n')
 
 
 @pytest.mark.compiler
 def test_what_is_finite_beside_nan_and_numbers_of_64_bits_count(parts: Parts) -> None:
     program = parts.on_fake_driver(("telling_test",), ORACLE)
-    done = subprocess.run([program], capture_output=True, text=True, check=False)
-    assert done.stdout == '{"mistakes": 0}\n'
+    assert says(program, '{"mistakes": 0}\n')
 
 
 @pytest.mark.compiler
 def test_infinities_that_meet_zeros_with_a_sign_and_lengths_of_zero_count(parts: Parts) -> None:
     program = parts.on_fake_driver(("meeting_test",), ORACLE)
-    done = subprocess.run([program], capture_output=True, text=True, check=False)
-    assert done.stdout == '{"mistakes": 0}\n'
+    assert says(program, '{"mistakes": 0}\n')
 
 
 @pytest.mark.compiler
 def test_a_visit_looks_beyond_the_programs_sizes(parts: Parts) -> None:
     program = parts.on_fake_driver(("visit_test",), VISIT)
-    done = subprocess.run([program], capture_output=True, text=True, check=False)
-    assert done.stdout == '{"mistakes": 0}\n'
+    assert says(program, '{"mistakes": 0}\n')
 
 
 @pytest.mark.compiler
 def test_inputs_vary_in_every_way_that_could_be_memorised(parts: Parts) -> None:
     program = parts.on_fake_driver(("variants_test",), ORACLE)
-    done = subprocess.run([program], capture_output=True, text=True, check=False)
-    assert done.stdout == '{"mistakes": 0}\n'
+    assert says(program, '{"mistakes": 0}\n')
 
 
 @pytest.mark.compiler
 def test_conditions_that_the_programs_own_inputs_never_meet_are_met(parts: Parts) -> None:
     program = parts.on_fake_driver(("conditions_test",), ORACLE)
-    done = subprocess.run([program], capture_output=True, text=True, check=False)
-    assert done.stdout == '{"mistakes": 0}\n'
+    assert says(program, '{"mistakes": 0}\n')
 
 
 words = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), min_size=1, max_size=12)

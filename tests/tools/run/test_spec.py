@@ -67,6 +67,7 @@ def build(unit: Path, toolchain: Toolchain, out: Path) -> Path:
 
 
 @pytest.mark.compiler
+@pytest.mark.thorough
 def test_kernels_of_many_signatures_become_a_program(tmp_path: Path, toolchain: Toolchain) -> None:
     unit = generated(MANY.read_text(), tmp_path, "many.cu")
     names = ["scalars", "templated", "two_dimensional", "structs", "pointers", "no_sizes"]
@@ -79,6 +80,7 @@ def test_kernels_of_many_signatures_become_a_program(tmp_path: Path, toolchain: 
 @pytest.mark.parametrize(
     "name", ["dense_layer", "codon_scores", "template_match", "sensor_frames", "orbit_steps"]
 )
+@pytest.mark.sampled(1)
 def test_inferred_specs_compile(name: str, tmp_path: Path, toolchain: Toolchain) -> None:
     path = PLANTED / f"{name}.cu"
     text = SourceText.read(path)
@@ -234,6 +236,7 @@ def held_to(statements: str, tmp_path: Path, python: str = sys.executable) -> st
     return program.run("--expected", str(made))
 
 
+@pytest.mark.thorough
 def test_a_generated_program_is_held_to_a_reference_in_python(tmp_path: Path) -> None:
     pytest.importorskip("numpy")
     right = "y = np.stack([alpha * x, np.full(n, n)], 1)"

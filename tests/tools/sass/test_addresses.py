@@ -43,6 +43,7 @@ def results() -> list[Result]:
 
 
 @pytest.mark.compiler
+@pytest.mark.thorough
 def test_known_patterns_are_never_told_wrong(results: list[Result]) -> None:
     assert [r for r in results if r.outcome == "wrong"] == []
 

@@ -63,6 +63,7 @@ SPECIAL = (
 
 
 @pytest.mark.parametrize("used", SPECIAL)
+@pytest.mark.sampled(1)
 def test_without_special_functions_the_same_device_code_is_made(
     used: str, toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ __global__ void spills_below(int* o, int n) { o[threadIdx.x] = again(n); }
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+@pytest.mark.sampled(1)
 def test_without_the_flow_of_data_the_same_is_read(toolchain: Toolchain, arch: str) -> None:
     nvdisasm = toolchain.find("nvdisasm")
     if nvdisasm is None:
@@ -68,6 +69,7 @@ def test_without_the_flow_of_data_the_same_is_read(toolchain: Toolchain, arch: s
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+@pytest.mark.sampled(1)
 def test_functions_of_several_cubins_are_read_together_as_apart(toolchain: Toolchain, arch: str) -> None:
     """What `checked_soon` rests on, for the tests that use it."""
     nvdisasm = toolchain.find("nvdisasm")

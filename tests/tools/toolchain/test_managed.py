@@ -72,6 +72,7 @@ def test_install_once_and_replace_by_a_newer(tmp_path: Path) -> None:
     assert len(list((tmp_path / "home/toolchain").glob("v-*"))) == 1
 
 
+@pytest.mark.thorough
 def test_a_failed_installation_changes_nothing(tmp_path: Path) -> None:
     _wheel(tmp_path / "wheels", "1.0", {"nvidia/cu13/bin/tiny": "one"})
     folder = install_bundle(BUNDLE, consent=True)

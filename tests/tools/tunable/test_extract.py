@@ -212,6 +212,7 @@ def test_a_block_apart_from_its_grid_is_told_alone() -> None:
 @pytest.mark.compiler
 @pytest.mark.slow
 @named
+@pytest.mark.sampled(8)
 def test_every_first_step_compiles(snippet: Snippet, tmp_path: Path) -> None:
     """One translation unit with the kernel after every step, each in its own namespace."""
     nvcc = shutil.which("nvcc")

@@ -84,6 +84,7 @@ class BuildingJudge(TextJudge):
 
 @pytest.mark.compiler
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_what_the_compiler_refuses_is_repaired_and_host_code_stays(tmp_path: Path) -> None:
     if resolve_toolchain().find("nvcc") is None:
         pytest.skip("no nvcc")

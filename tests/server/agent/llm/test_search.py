@@ -298,6 +298,7 @@ def test_a_search_of_200_evaluations_stays_within_its_tokens_and_its_money(
     assert "budget" in source.asker.closed
 
 
+@pytest.mark.thorough
 def test_a_search_of_200_evaluations_fits_the_settings_own_budget(store: sqlite3.Connection) -> None:
     """Prompts of the default size and replies of ordinary length, counted by the endpoint from the real prompts."""
     model = Model()

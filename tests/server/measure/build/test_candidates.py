@@ -167,6 +167,7 @@ def test_candidates_are_built_inside_a_fence(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.compiler
+@pytest.mark.thorough
 def test_a_kernel_in_a_header_is_edited_through_its_unit(tmp_path: Path) -> None:
     """Its unit's flags come from a compile database; a neighbour of the header stays the user's own."""
     toolchain = resolve_toolchain()
@@ -217,6 +218,7 @@ def test_a_kernel_in_a_header_is_edited_through_its_unit(tmp_path: Path) -> None
 
 
 @pytest.mark.compiler
+@pytest.mark.thorough
 def test_a_fence_that_keeps_the_tools_out_is_opened_for_reading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,7 @@ def answer(gates: tuple[HostGates, Path], old: str, new: str) -> str:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.sampled(2)
 def test_device_code_and_sizes_are_allowed(gates: tuple[HostGates, Path], part: int) -> None:
     """Several in one text, as the compiler takes as long for one: what is refused is then found one by one."""
     names = list(ALLOWED)[part::PARTS]
@@ -77,6 +78,7 @@ def test_device_code_and_sizes_are_allowed(gates: tuple[HostGates, Path], part: 
 
 
 @pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.sampled(12)
 def test_whatever_else_the_host_compiler_sees_is_refused(gates: tuple[HostGates, Path], name: str) -> None:
     assert answer(gates, *REFUSED[name]) != ""
 

@@ -35,6 +35,7 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.sampled(1)
 def test_a_comment_and_a_statement_in_a_kernel_pass(path: Path, tmp_path: Path) -> None:
     toolchain = resolve_toolchain()
     if toolchain.find("nvcc") is None:

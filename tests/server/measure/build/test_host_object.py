@@ -171,6 +171,7 @@ def test_the_object_shows_what_tokens_hide(site: Site, tricks: dict[str, tuple[s
     assert not missed, told
 
 
+@pytest.mark.thorough
 def test_whatever_tokens_allow_makes_the_same_object_together(site: Site) -> None:
     """One build for all: an edit that changed the object would change this one."""
     names = [name for name in ALLOWED if name not in SLOW]

@@ -174,6 +174,7 @@ def test_what_is_linked_is_all_that_a_build_may_read(
         assert "Permission denied" in one.reason and "swordfish" not in one.reason
 
 
+@pytest.mark.thorough
 def test_a_kernel_that_launches_others_gets_the_device_runtime(toolchain: Toolchain, tmp_path: Path) -> None:
     opened = Opened(program("child_kernels").workload(), toolchain, tmp_path)
     unit = opened.baseline()
@@ -189,6 +190,7 @@ def test_a_kernel_that_launches_others_gets_the_device_runtime(toolchain: Toolch
     assert not built.job.variables
 
 
+@pytest.mark.thorough
 def test_code_from_a_library_with_flags_from_a_database(toolchain: Toolchain, tmp_path: Path) -> None:
     opened = Opened(program("separable").workload(), toolchain, tmp_path)
     unit = opened.baseline()
@@ -198,6 +200,7 @@ def test_code_from_a_library_with_flags_from_a_database(toolchain: Toolchain, tm
 
 
 @pytest.mark.parametrize("name", ["two_units", "header_kernel", "from_python"])
+@pytest.mark.sampled(1)
 def test_a_unit_that_is_whole_by_itself_is_not_linked(
     name: str, toolchain: Toolchain, tmp_path: Path
 ) -> None:
@@ -266,6 +269,7 @@ def test_an_unlinked_unit_is_refused_where_the_program_carries_nothing(
         builder.baseline()
 
 
+@pytest.mark.thorough
 def test_what_a_library_carries_stops_no_unit_that_is_whole_by_itself(
     toolchain: Toolchain, tmp_path: Path
 ) -> None:
@@ -283,6 +287,7 @@ def test_what_a_library_carries_stops_no_unit_that_is_whole_by_itself(
     assert unit.linked is None and is_loadable(unit.cubin)
 
 
+@pytest.mark.thorough
 def test_a_header_that_other_units_read_too_is_found_out(toolchain: Toolchain, tmp_path: Path) -> None:
     opened = Opened(units(tmp_path / "project", TEXTS, TWO.format("-arch={arch}")), toolchain, tmp_path)
     assert opened.baseline().linked is not None
@@ -298,6 +303,7 @@ def test_a_header_that_other_units_read_too_is_found_out(toolchain: Toolchain, t
     assert "part(float)" in rebuilt(PARTS.replace("x / 2", "x / 3"), "other")
 
 
+@pytest.mark.thorough
 def test_other_flags_than_the_programs_are_named(toolchain: Toolchain, tmp_path: Path) -> None:
     build = TWO.format("-arch={arch} -use_fast_math").replace("{{", "{").replace("}}", "}")
     text = MAIN.replace("half(x[1])", "sqrtf(x[1])")

@@ -169,6 +169,7 @@ def judged(old: str, new: str, *, kernel: str = "scale", settings: MeasureSettin
     return verdict
 
 
+@pytest.mark.thorough
 def test_an_edit_of_one_kernel_costs_no_more_visits(card: Card) -> None:
     assert judged("+= 5", "+= 6", kernel="alone").state == "faster"
     assert card.visited == [(ALONE, 1, True)]
