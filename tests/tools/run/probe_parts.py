@@ -107,8 +107,10 @@ class Parts:
 
 
 def says(program: Path, wanted: str, *arguments: str) -> bool:
-    """Whether a test program ends well and says this. It draws by seeds of its own, so what said it once is not run again
-    until it is another program."""
+    """Whether a test program ends well and says this.
+
+    It draws by seeds of its own: what said it once is not run again until it is another program.
+    """
 
     def make(out: Path) -> None:
         done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
