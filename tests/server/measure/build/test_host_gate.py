@@ -78,7 +78,7 @@ def test_device_code_and_sizes_are_allowed(gates: tuple[HostGates, Path], part: 
 
 
 @pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(25)
 def test_whatever_else_the_host_compiler_sees_is_refused(gates: tuple[HostGates, Path], name: str) -> None:
     assert answer(gates, *REFUSED[name]) != ""
 
