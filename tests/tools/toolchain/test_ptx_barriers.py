@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from tests.compiled import nvcc_made
 
-from warplens_tools.process.run import run
-from warplens_tools.toolchain.locate import resolve_toolchain
 from warplens_tools.toolchain.ptx_barriers import barriers_in, without_barriers
 
 pytestmark = pytest.mark.compiler
@@ -63,18 +60,12 @@ MADE = {
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    nvcc = resolve_toolchain().find("nvcc")
-    if nvcc is None:
-        pytest.skip("no nvcc")
-    folder: Path = tmp_path_factory.mktemp("barriers")
-    source, made = folder / "k.cu", folder / "k.ptx"
+def compiled() -> dict[str, str]:
     found = {}
     for name, body in MADE.items():
         head = HEAD.replace("NUMBER", "int" if "integers" in name else "float")
-        source.write_text(f"{head} {body}\n")
-        run([str(nvcc.path), "-arch=sm_90", "-ptx", str(source), "-o", str(made)], timeout=120)
-        found[name] = made.read_text()
+        text = f"{head} {body}\n"
+        found[name] = nvcc_made("k.ptx", text, "-arch=sm_90", "-ptx").read_text()
     return found
 
 

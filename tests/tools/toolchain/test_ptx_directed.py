@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from tests.compiled import nvcc_made
 
-from warplens_tools.process.run import run
-from warplens_tools.toolchain.locate import resolve_toolchain
 from warplens_tools.toolchain.ptx_directed import Directed, directed_in, undirected
 
 pytestmark = pytest.mark.compiler
@@ -34,17 +31,11 @@ BODIES = {
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Directed]]:
-    nvcc = resolve_toolchain().find("nvcc")
-    if nvcc is None:
-        pytest.skip("no nvcc")
-    folder: Path = tmp_path_factory.mktemp("directed")
-    source, made = folder / "k.cu", folder / "k.ptx"
+def compiled() -> dict[str, dict[str, Directed]]:
     found = {}
     for name, body in BODIES.items():
-        source.write_text(KERNEL.replace("BODY", body))
-        run([str(nvcc.path), "-arch=sm_90", "-ptx", str(source), "-o", str(made)], timeout=120)
-        found[name] = directed_in(made.read_text())
+        text = KERNEL.replace("BODY", body)
+        found[name] = directed_in(nvcc_made("k.ptx", text, "-arch=sm_90", "-ptx").read_text())
     return found
 
 

@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from tests.compiled import nvcc_made
 
-from warplens_tools.process.run import run
-from warplens_tools.toolchain.locate import resolve_toolchain
 from warplens_tools.toolchain.ptx_lanes import Lanes, lanes_in, narrower_lanes
 
 pytestmark = pytest.mark.compiler
@@ -32,17 +29,11 @@ MADE = {"as it is": ("long long", 0), "in 32 bits": ("int", 0), "and counts": ("
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Lanes]]:
-    nvcc = resolve_toolchain().find("nvcc")
-    if nvcc is None:
-        pytest.skip("no nvcc")
-    folder: Path = tmp_path_factory.mktemp("lanes")
+def compiled() -> dict[str, dict[str, Lanes]]:
     found = {}
     for name, (kind, counts) in MADE.items():
-        source, made = folder / "k.cu", folder / "k.ptx"
-        source.write_text(f"#define TYPE {kind}\n#define COUNTS {counts}\n{KERNEL}")
-        run([str(nvcc.path), "-arch=sm_90", "-ptx", str(source), "-o", str(made)], timeout=120)
-        found[name] = lanes_in(made.read_text())
+        text = f"#define TYPE {kind}\n#define COUNTS {counts}\n{KERNEL}"
+        found[name] = lanes_in(nvcc_made("k.ptx", text, "-arch=sm_90", "-ptx").read_text())
     return found
 
 

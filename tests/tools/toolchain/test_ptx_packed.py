@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from tests.compiled import nvcc_made
 
-from warplens_tools.process.run import run
-from warplens_tools.toolchain.locate import resolve_toolchain
 from warplens_tools.toolchain.ptx_packed import Packed, packed_in, packs_more
 
 pytestmark = pytest.mark.compiler
@@ -111,17 +108,11 @@ TOLD = {
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Packed]]:
-    nvcc = resolve_toolchain().find("nvcc")
-    if nvcc is None:
-        pytest.skip("no nvcc")
-    folder: Path = tmp_path_factory.mktemp("packed")
-    source, made = folder / "k.cu", folder / "k.ptx"
+def compiled() -> dict[str, dict[str, Packed]]:
     found = {}
     for name, body in BODIES.items():
-        source.write_text(f"{HEAD}{body}\n}}\n")
-        run([str(nvcc.path), "-arch=sm_90", "-ptx", str(source), "-o", str(made)], timeout=120)
-        found[name] = packed_in(made.read_text())
+        text = f"{HEAD}{body}\n}}\n"
+        found[name] = packed_in(nvcc_made("k.ptx", text, "-arch=sm_90", "-ptx").read_text())
     return found
 
 

@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from tests.compiled import nvcc_made
 
-from warplens_tools.process.run import run
-from warplens_tools.toolchain.locate import resolve_toolchain
 from warplens_tools.toolchain.ptx_quotients import by_reciprocals, reciprocals_in
 
 pytestmark = pytest.mark.compiler
@@ -47,17 +44,11 @@ TOLD = frozenset({"by 20 bits", "by 16 bits where it may", "by 32 bits in 64", "
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[str]]:
-    nvcc = resolve_toolchain().find("nvcc")
-    if nvcc is None:
-        pytest.skip("no nvcc")
-    folder: Path = tmp_path_factory.mktemp("quotients")
-    source, made = folder / "k.cu", folder / "k.ptx"
+def compiled() -> dict[str, frozenset[str]]:
     found = {}
     for name, (before, quotient) in MADE.items():
-        source.write_text(KERNEL.replace("BEFORE", before).replace("QUOTIENT", quotient))
-        run([str(nvcc.path), "-arch=sm_90", "-ptx", str(source), "-o", str(made)], timeout=120)
-        found[name] = reciprocals_in(made.read_text())
+        text = KERNEL.replace("BEFORE", before).replace("QUOTIENT", quotient)
+        found[name] = reciprocals_in(nvcc_made("k.ptx", text, "-arch=sm_90", "-ptx").read_text())
     return found
 
 
