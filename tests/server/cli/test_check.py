@@ -157,6 +157,7 @@ def test_what_cannot_run_exits_with_2_and_one_sentence(
     assert "Traceback" not in said.err
 
 
+@pytest.mark.thorough
 def test_no_compiler_matters_only_where_its_tier_was_asked_for(tmp_path: Path) -> None:
     source = tmp_path / "k.cu"
     source.write_text(KERNEL)

@@ -62,6 +62,7 @@ def start(tmp_path: Path, **options: object) -> tuple[subprocess.Popen[bytes], l
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.sampled(1)
 def test_a_signal_ends_everything_and_cleans_up(tmp_path: Path, number: signal.Signals) -> None:
     process, below, cache = start(tmp_path)
     process.send_signal(number)

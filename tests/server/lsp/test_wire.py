@@ -186,6 +186,7 @@ def _end(peer: Peer, way: str) -> None:
         peer.process.send_signal(getattr(signal, way))
 
 
+@pytest.mark.thorough
 def test_a_misbehaving_client_is_answered_to_the_end(tmp_path: Path) -> None:
     result = run(tmp_path, messages=800, seed=3)
     assert result["exit_status"] == 0

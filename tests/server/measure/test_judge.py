@@ -278,6 +278,7 @@ def test_a_batch_goes_on_after_every_fault(card: Card) -> None:
     assert job.launch == SETTINGS.launch
 
 
+@pytest.mark.thorough
 def test_a_launch_that_follows_no_rule_is_asked_for(
     card: Card, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

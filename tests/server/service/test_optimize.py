@@ -225,6 +225,7 @@ def test_what_is_wrong_with_the_file_is_said_rather_than_what_is_wrong_with_its_
         optimize_file(broken, OptimizeOptions(), judge=opened(NoGpu(SourceText(CODE))))
 
 
+@pytest.mark.thorough
 def test_byte_order_mark_and_line_endings_survive(file: Path) -> None:
     file.write_bytes(b"\xef\xbb\xbf" + CODE.replace("\n", "\r\n").encode())
     text = SourceText.read(file)

@@ -135,6 +135,7 @@ def test_a_changed_header_is_compiled_again_and_a_touched_one_is_not(world: Fixt
     assert world.calls() == ["nvcc", "nvdisasm"]
 
 
+@pytest.mark.thorough
 def test_another_architecture_is_another_entry(world: Fixture) -> None:
     world.collect()
     world.calls()
@@ -143,6 +144,7 @@ def test_another_architecture_is_another_entry(world: Fixture) -> None:
     assert world.calls() == ["nvcc", "nvdisasm"]
 
 
+@pytest.mark.thorough
 def test_damaged_cache_counts_as_empty(world: Fixture) -> None:
     cold, _ = world.collect()
     for kind in ("units", "sass"):

@@ -92,6 +92,7 @@ def test_nothing_to_speak_of_is_survived(parse: Callable[[str], object], text: s
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda r: r[0].__name__)
+@pytest.mark.sampled(2)
 def test_a_huge_output_is_read_in_seconds(reader: tuple[Callable[[str], object], str]) -> None:
     parse, text = reader
     started = time.process_time()

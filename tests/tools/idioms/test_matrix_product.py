@@ -192,6 +192,7 @@ SIZES = ((65, 33, 17), (132, 136, 20))
 
 
 @pytest.mark.parametrize("name", [n for n in (PROGRAMS | MORE) if n not in OTHERS])
+@pytest.mark.sampled(6)
 def test_a_product_is_written_anew(name: str) -> None:
     after = holds(SLUG, program(*(PROGRAMS | MORE)[name]), *SIZES, relative=2e-5, absolute=1e-4)
     assert "[kProductDepth]" in after.replace("PRODUCT_DEPTH", "kProductDepth")

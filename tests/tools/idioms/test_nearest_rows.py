@@ -61,6 +61,7 @@ JUMPS = "sizes that the file fixes"
 
 
 @pytest.mark.parametrize("name", [n for n in PROGRAMS | MORE if n != JUMPS])
+@pytest.mark.sampled(2)
 def test_rows_are_compared_in_blocks_of_pairs(name: str) -> None:
     after = holds(SLUG, program(*(PROGRAMS | MORE)[name]), *SIZES, relative=1e-4, absolute=1e-5)
     assert "__shfl_xor_sync" in after

@@ -33,6 +33,7 @@ def test_every_idiom_has_a_program() -> None:
 
 @pytest.mark.parametrize("chosen", [min, max], ids=["least", "greatest"])
 @pytest.mark.parametrize("slug", PROGRAMS)
+@pytest.mark.sampled(4)
 def test_numbers_may_be_any_of_their_range(slug: str, chosen: Callable[[Sequence[int]], int]) -> None:
     (code, main), arguments = PROGRAMS[slug]
     of = idiom(slug)

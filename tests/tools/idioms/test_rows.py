@@ -194,6 +194,7 @@ __global__ void softmaxBlock(const float* in, float* out, int cols) {
 
 @pytest.mark.parametrize("slug", ["row-in-registers", "row-in-warp"])
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sampled(5)
 def test_a_thread_a_row_becomes_vectors_that_are_kept(slug: str, name: str) -> None:
     after = holds(slug, program(*PROGRAMS[name]), *SIZES, relative=2e-3, absolute=1e-4)
     assert "kHeldVectors" in after

@@ -43,12 +43,14 @@ __global__ void attend(const half* p, const half* v, half* out, int queries, int
 
 
 @pytest.mark.parametrize("name", PROGRAMS | MORE)
+@pytest.mark.sampled(2)
 def test_a_product_is_multiplied_in_stages(name: str) -> None:
     after = holds(SLUG, program(*(PROGRAMS | MORE)[name]), *SIZES, relative=2e-2, absolute=2e-2)
     assert "__pipeline_wait_prior(" in after
     assert rewritten(SLUG, after)[0].refused
 
 
+@pytest.mark.thorough
 def test_three_stages_are_as_right_as_two() -> None:
     code, main = MORE["half, both operands along the loop, bias and relu"]
     after = holds(SLUG, program(code, main), (33, 20, 7), relative=1e-2, absolute=1e-2)

@@ -130,6 +130,7 @@ def test_what_is_joined_by_compare_and_exchange(expression: str) -> None:
 
 
 @pytest.mark.parametrize("name", SUMS)
+@pytest.mark.sampled(2)
 def test_sums_are_reduced_within_the_block(name: str) -> None:
     after = holds("reduce-before-atomic", program(*SUMS[name]), (1000,), (33,), relative=1e-4, absolute=1e-3)
     assert "__shfl_down_sync" in after
@@ -351,6 +352,7 @@ __global__ void letters(const char* text, size_t length, int* count) {
 
 
 @pytest.mark.parametrize("name", HISTOGRAMS)
+@pytest.mark.sampled(3)
 def test_histograms_are_counted_in_shared_memory(name: str) -> None:
     after = holds(
         "private-histogram", program(*HISTOGRAMS[name]), (3000,), (33,), relative=1e-4, absolute=1e-3
@@ -405,6 +407,7 @@ PLACES = {
 @pytest.mark.compiler
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("name", PLACES)
+@pytest.mark.sampled(2)
 def test_lanes_that_have_one_place_join(name: str, together: bool) -> None:
     code, kind = PLACES[name]
     main = (

@@ -106,6 +106,7 @@ __global__ void sums(const double* a, const double* b, double* out, int rows, in
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sampled(2)
 def test_columns_are_walked_in_vectors(name: str) -> None:
     after = holds(
         "columns-in-vectors", program(*PROGRAMS[name]), (7, 128, 0), (7, 70, 0), (3, 64, 1), (2, 3, 0)

@@ -40,6 +40,7 @@ MAIN = (
 @pytest.mark.compiler
 @pytest.mark.parametrize("kind", ["float", "double", "int"])
 @pytest.mark.parametrize("exchange", EXCHANGES)
+@pytest.mark.sampled(3)
 def test_an_exchange_becomes_minimum_and_maximum(exchange: str, kind: str) -> None:
     code = MEDIAN.format(type=kind, exchange=exchange.format(type=kind))
     text = program(code, MAIN.format(type=kind))

@@ -135,6 +135,7 @@ __global__ void weigh(const int* begin, const int* column, const float* value, c
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sampled(2)
 def test_rows_are_kept(name: str) -> None:
     after = holds("hold-row", program(*PROGRAMS[name]), *SIZES)
     assert "Held[" in after or "_held[" in after

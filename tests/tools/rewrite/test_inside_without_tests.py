@@ -65,6 +65,7 @@ SIZES = ((37, 19), (5, 3), (1, 1), (64, 8))
         ),
     ],
 )
+@pytest.mark.sampled(3)
 def test_what_is_inside_is_not_tested(slug: str, name: str) -> None:
     after = holds(slug, program(PLANE.replace("BODY", BODIES[name]), MAIN), *SIZES)
     inside = after[after.index("if (inside)") : after.index("} else {")]

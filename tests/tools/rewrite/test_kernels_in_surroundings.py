@@ -129,6 +129,7 @@ def test_what_comes_out_compiles(surround: Callable[[str], str], tmp_path: Path)
 
 
 @pytest.mark.parametrize(("surround", "name"), [(over_its_type, "T"), (with_its_own_name, "Value")])
+@pytest.mark.sampled(1)
 def test_a_helper_function_is_a_template(surround: Callable[[str], str], name: str) -> None:
     ((_, after),) = _rewritten(surround, [r for r in REWRITES if r.slug == "warp-per-row"])
     assert f"template <typename {name}>\n__device__ {name} lanes_sum({name} value) {{" in after

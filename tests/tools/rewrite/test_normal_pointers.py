@@ -46,6 +46,7 @@ def plain(code: str) -> str | None:
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("name", WALKS)
+@pytest.mark.sampled(2)
 def test_a_walked_pointer_is_indexed(name: str) -> None:
     before = program(KERNEL.replace("HEAD", WALKS[name]), MAIN)
     after = plain(before)

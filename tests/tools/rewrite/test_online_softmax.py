@@ -100,6 +100,7 @@ __global__ void sums(const double* in, double* out, int rows, int cols) {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sampled(2)
 def test_one_pass_does(name: str) -> None:
     after = holds("online-softmax", program(*PROGRAMS[name]), *SIZES, relative=2e-5, absolute=1e-7)
     assert " == m" in after

@@ -137,6 +137,7 @@ __global__ void energy(const float* a, const float* w, float* out, int n, int m,
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sampled(2)
 def test_pairs_are_compared_from_tiles(name: str) -> None:
     after = holds("pairs-in-tiles", program(*PROGRAMS[name]), (150, 37, 19), (5, 3, 40), relative=1e-6)
     assert "__shared__" in after and rewritten("pairs-in-tiles", after)[0].refused

@@ -117,6 +117,7 @@ ALONE = {
 
 
 @pytest.mark.parametrize("name", KEPT)
+@pytest.mark.sampled(2)
 def test_a_block_takes_its_places_at_once(name: str) -> None:
     code, main = KEPT[name]
     after = holds("places-for-block", program(SORTED + code, N + main), (1,), (500,), (1027,))

@@ -201,6 +201,7 @@ __global__ void softmax(const T* input, T* output, unsigned rows, unsigned cols)
 
 @pytest.mark.parametrize("kind", ["float", "half"])
 @pytest.mark.parametrize("slug", ["warp-row-kept", "block-row-kept", "warp-row-vectors", "block-row-vectors"])
+@pytest.mark.sampled(3)
 def test_rows_of_a_softmax_in_one_step(slug: str, kind: str) -> None:
     code = SOFTMAX.replace("ROW", "blockIdx.x * blockDim.x + threadIdx.x").replace(
         "GUARD", "if (row < rows) {"

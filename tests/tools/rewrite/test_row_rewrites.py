@@ -38,6 +38,7 @@ def test_rows_are_shared(slug: str, name: str) -> None:
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("name", [name for name in ROWS if "axes" not in name])
+@pytest.mark.sampled(4)
 def test_fewer_lanes_share_a_row(name: str) -> None:
     before = program(*ROWS[name])
     after = re.sub(r"((?:kLanesPerRow =|LANES_PER_ROW) )32", r"\g<1>8", rewritten("warp-per-row", before)[1])
@@ -96,6 +97,7 @@ CHAINS = ("warp-row-kept", "warp-row-vectors", "block-row-kept", "block-row-vect
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("slug", CHAINS)
+@pytest.mark.sampled(2)
 def test_chains_hold_on_rows_longer_than_are_kept(slug: str) -> None:
     """More than 8 elements for each of 64 threads: what is kept, what is walked behind it, and the end."""
     for name in ("softmax by pointers", "a template in half precision"):

@@ -110,6 +110,7 @@ def whole(kind: str, begin: str, loop: str, result: str) -> str:
 
 
 @pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.sampled(2)
 def test_blocks_are_scanned_by_shuffles(name: str) -> None:
     after = holds("scan-by-shuffle", whole(*LOOPS[name]), (1000,), (128,), (5,), relative=1e-5, absolute=1e-4)
     assert "block_scan(s[" in after

@@ -169,6 +169,7 @@ __global__ void walks(float* out, int n, int steps, unsigned seed) {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sampled(2)
 def test_several_outputs_are_worked_out(name: str) -> None:
     after = holds(
         "several-outputs", program(*PROGRAMS[name]), (37, 30), (70, 7), relative=1e-5, absolute=1e-5

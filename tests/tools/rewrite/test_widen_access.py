@@ -121,6 +121,7 @@ __global__ void poly(const float* x, float c, float* y, int n, int degree) {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sampled(3)
 def test_elements_are_accessed_in_vectors(name: str) -> None:
     after = holds(
         "widen-access", program(*PROGRAMS[name]), (1001, 0), (1001, 1), (3, 4), (1024, 2), relative=1e-6

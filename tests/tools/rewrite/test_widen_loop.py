@@ -118,6 +118,7 @@ __global__ void segments(const int* start, const float* values, float* out, int 
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sampled(3)
 def test_data_is_walked_in_vectors(name: str) -> None:
     after = holds(
         "widen-loop", program(*PROGRAMS[name]), (1001, 0), (1001, 1), (3, 4), (64, 2), relative=2e-3

@@ -97,6 +97,7 @@ def on_the_cpu(code: str, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("kind", ["float", "double"])
+@pytest.mark.sampled(1)
 def test_a_generated_program_compares_with_its_reference(kind: str, tmp_path: Path) -> None:
     out = on_the_cpu(SCALE.format(kind, "alpha"), tmp_path)
     name, array, plain, placed = out.split()

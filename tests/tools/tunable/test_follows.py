@@ -155,6 +155,7 @@ def test_nothing_is_said_of_an_honest_candidate(name: str) -> None:
             assert not (entry.honest and found), f"{entry.name}: {found}"
 
 
+@pytest.mark.thorough
 def test_nothing_is_said_of_what_rewrites_make() -> None:
     for rewrite in REWRITES:
         page = __import__(rewrite.apply.__module__, fromlist=["__doc__"]).__doc__ or ""

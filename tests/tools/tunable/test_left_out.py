@@ -151,6 +151,7 @@ def test_a_vector_is_used_where_its_members_are() -> None:
     assert "sets `v` to" in why_left_out(*(read(SourceText(one), "/a/turned.cu") for one in texts))
 
 
+@pytest.mark.thorough
 def test_nothing_is_said_of_what_rewrites_make() -> None:
     for rewrite in REWRITES:
         page = __import__(rewrite.apply.__module__, fromlist=["__doc__"]).__doc__ or ""
