@@ -1160,6 +1160,30 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
+    "runtime-calls": (
+        Sample("for each thread", kernel("float *t = new float[n]; t[0] = a[i]; o[i] = t[0]; delete[] t;"), finds=True),
+        Sample("by malloc", kernel("float *t = (float *)malloc(4); t[0] = a[i]; o[i] = t[0]; free(t);"), finds=True),
+        Sample(
+            "in a function",
+            kernel(
+                "o[i] = best(a, n);",
+                "__device__ float best(const float *a, int n) { auto *t = new float[n]; t[0] = a[0]; float r = t[0]; "
+                "delete[] t; return r; }\n",
+            ),
+            finds=True,
+        ),
+        Sample("in place", kernel("__shared__ char s[64]; float *t = new (s) float(a[i]); o[i] = *t;"), finds=False),
+        Sample(
+            "for the block",
+            kernel("__shared__ float *t; if (threadIdx.x == 0) t = new float[n]; __syncthreads(); o[i] = t[i] + a[i];"),
+            finds=False,
+        ),
+        Sample("a print", kernel('o[i] = a[i]; if (i < n) printf("%d %f\\n", i, a[i]);'), finds=True),
+        Sample("a print in a loop", kernel('for (int j = 0; j < n; ++j) printf("%f", a[j]);'), finds=True),
+        Sample("a print of one", kernel('o[i] = a[i]; if (i == 0) printf("%f", a[0]);'), finds=False),
+        Sample("a print of an error", kernel('float v = a[i]; if (v < 0) printf("%f", v); o[i] = v;'), finds=False),
+        Sample("into a buffer", kernel("o[i] = a[i]; snprintf(b, 4, c);", "__device__ char b[4];\n"), finds=False),
+    ),
     "sort-per-thread": (
         Sample(
             "exchanges",
