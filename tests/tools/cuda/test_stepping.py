@@ -32,7 +32,24 @@ def index_of(body: str) -> str | None:
         ("int i = 4; do { a[i] = 0; ++i; } while (i < n);", "4 + iteration"),
         ("int i = threadIdx.x; while (i < n) { i += 256; a[i] = 0; }", "256 + 256 * iteration + threadIdx.x"),
         ("int i = threadIdx.x; while (i < n) { a[i] = 0; if (w) i += 256; }", None),
-        ("int i = threadIdx.x; while (i < n) { a[i] = 0; i += 256; } i = 3;", None),
+        (
+            "int i = threadIdx.x; while (i < n) { a[i] = 0; i += 256; } i = 3;",
+            "256 * iteration + threadIdx.x",
+        ),
+        (
+            "int i = 7; for (int j = 0; j < n; ++j) { i = threadIdx.x; while (i < w) { a[i] = 0; i += 8; } }",
+            "8 * iteration + threadIdx.x",
+        ),
+        (
+            "int i; i = threadIdx.x; while (i < n) { a[i] = 0; i += 8; } i = w; while (i) --i;",
+            "8 * iteration + threadIdx.x",
+        ),
+        ("int i; for (i = 0; i < w; ++i) ; i = 3; while (i < n) { a[i] = 0; i++; }", "3 + iteration"),
+        ("int i; if (w) i = 3; while (i < n) { a[i] = 0; i += 2; } i = 3;", None),
+        ("int i = 0; for (int j = 0; j < n; ++j) { while (i < w) { a[i] = 0; i += 8; } i += 3; }", None),
+        ("int i = 0; while (i < n) { if (w) i = 2; a[i] = 0; i += 8; } i = 3;", None),
+        ("int i = 0, *p = &i; while (i < n) { *p = 5; a[i] = 0; i += 8; } i = 3;", None),
+        ("int i = 0; while (i < n) { if (w) { i += 8; continue; } a[i] = 0; } i = 3;", None),
         ("int i = 0; while (i < n) { a[i] = 0; i += threadIdx.x; }", None),
         ("a[at(threadIdx.y, threadIdx.x, w)] = 0;", "threadIdx.x + threadIdx.y * w"),
         ("a[at(threadIdx.y, (int)a[0], w)] = 0;", None),
@@ -71,3 +88,41 @@ def test_arguments_that_all_launches_agree_on() -> None:
     )
     model = parse(text, "k.cu")
     assert argument_values(parse_tree(text), model, model.kernels[0]) == {"n": 1 << 20, "pitch": 1001}
+
+
+@pytest.mark.parametrize(
+    ("before", "body", "expected"),
+    [
+        ("typedef unsigned int u32;", "u32 i = threadIdx.x; a[i * n] = 0;", "n * threadIdx.x"),
+        ("using Row = std::uint64_t;", "Row i = threadIdx.x; a[i * n] = 0;", "n * threadIdx.x"),
+        ("namespace q { typedef long row_t; }", "q::row_t i = threadIdx.x; a[i * n] = 0;", "n * threadIdx.x"),
+        ("typedef int A; typedef A B;", "const B i = threadIdx.x; a[B(i) * n] = 0;", "n * threadIdx.x"),
+        ("#ifdef WIDE\ntypedef long R;\n#else\ntypedef int R;\n#endif", "R i = 3; a[(R)i * n] = 0;", "3 * n"),
+        ("typedef float R;", "R i = threadIdx.x; a[(int)i * n] = 0;", None),
+        ("#ifdef REAL\ntypedef float R;\n#else\ntypedef int R;\n#endif", "R i = 3; a[(int)i] = 0;", None),
+        ("typedef unsigned char small;", "small i = n; a[i] = 0;", None),
+        ("struct R { int v; };", "R i = f(); a[i] = 0;", None),
+        ("typedef R R;", "R i = threadIdx.x; a[i] = 0;", None),
+    ],
+)
+def test_integers_by_other_names(before: str, body: str, expected: str | None) -> None:
+    text = SourceText(f"{before}\n__global__ void k(float *a, int n)\n{{\n{body}\n}}\n")
+    model = parse(text, "k.cu")
+    (first, *_) = accesses(parse_tree(text), model.kernels[0], (256, 1, 1))
+    assert (describe(first.index) if first.index is not None else None) == expected
+
+
+def test_a_template_parameter_that_is_called_an_index_is_one() -> None:
+    for name, known in (
+        ("IndexT", True),
+        ("index_t", True),
+        ("SizeType", True),
+        ("T", False),
+        ("PointT", False),
+    ):
+        text = SourceText(
+            f"template <typename {name}> __global__ void k(float *a, {name} n)\n"
+            f"{{ {name} i = threadIdx.x; a[i * n] = 0; }}\n"
+        )
+        (first, *_) = accesses(parse_tree(text), parse(text, "k.cu").kernels[0], (256, 1, 1))
+        assert (first.index is not None) is known, name

@@ -32,8 +32,12 @@ Sums that are kept in global or shared memory are the same: an element that a lo
 one around it, or the next iteration, comes to it again; so is the state of a random number generator that a loop draws
 from through its address (`curand_normal(&states[i])`).
 
+Outside loops, and within one iteration: SASS loads from an address that the thread loaded from or stored to before, as
+a store stands between that may have changed it.
+
 **Threshold.** Loops of more than 8 iterations, or of a number that is not known. It is information: how much of it the
-caches have is not known. Where the array is stored to at other elements meanwhile, nothing is said.
+caches have is not known. Where the array is stored to at other elements meanwhile, nothing is said. Outside loops four
+loads and a quarter of the kernel's, as often as each runs, or eight.
 
 **References.** CUDA C++ Best Practices Guide, "Data Access Optimizations"; Milakov and Gimelshein, "Online normalizer
 calculation for softmax" (2018).
@@ -51,7 +55,11 @@ from warplens_tools.cuda.facts.read_again import ReadAgain, read_again
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.aliasing_reload import AliasingReload
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.sass.again import loaded_again
 
+#: Loads of addresses that the thread had from which they are told, and their share of its global loads; loads that are
+#: many; names shown.
+AGAIN, SHARE, MANY, _SHOWN = 4, 0.25, 8, 4
 #: What makes threads see each other's shared memory: the sums are then not each thread's own.
 _SHARES = re.compile(r"__sync|\bsync\s*\(|__shfl|barrier")
 #: What an element names, and is not: the loads through it are other instructions, which caches of their own serve.
@@ -70,16 +78,16 @@ class ElementsReadAgain(MicroTool):
 
     def check(self) -> Iterator[Finding]:
         """Of sums that are kept in memory, of generators' states and of reads one finding each, on the first in the
-        deepest loop."""
-        yield from self._sums()
-        yield from self._states()
-        yield from self._reads()
+        deepest loop; where there is none, of elements that are loaded again one statement after the other."""
+        found = [*self._sums(), *self._states(), *self._reads()]
+        yield from found or self._behind_own_stores()
 
     def _sums(self) -> Iterator[Finding]:
         found = [s for s in memory_sums(self.view.accesses) if self._is_loaded(s.access) and self._is_own(s)]
         if self.sass and not found:
             stored = stored_sums(self.view.accesses, self.view.said)
             found = [s for s in stored if self._is_loaded(s.access) and self._is_stored(s.access)]
+            found = [s for s in found if self._is_own(s)]
             told = {f.line for f in AliasingReload.told(self.view)} if found else set()
             found = [s for s in found if s.access.span.line not in told]
         if not found:
@@ -169,6 +177,41 @@ class ElementsReadAgain(MicroTool):
             ),
         )
 
+    def _behind_own_stores(self) -> Iterator[Finding]:
+        """Elements that are loaded again where they are used next, as a store stands before it."""
+        known = {r.access.span.line for r in AliasingReload(self.view).repeats()}
+        again = [i for i in loaded_again(self.sass) if self.sass.lines[i] not in known] if self.sass else []
+        every = self.sass.where(lambda x: x.opcode == "LDG")
+        # How often a loop beside them runs is not known: many of them are told however little that leaves them to be.
+        heavy = self.sass.weigh(again) >= SHARE * self.sass.weigh(every)
+        if len(again) < AGAIN or not (heavy or len(again) >= max(MANY, SHARE * len(every))):
+            return
+        lines = {n for i in again if (n := self.sass.lines[i]) is not None}
+        read = [a for a in self.view.global_accesses if a.reads and a.span.line in lines and not a.atomic]
+        place = self.hottest_place(again)
+        names = ", ".join(list(dict.fromkeys(self.view.said(a.span) for a in read))[:_SHOWN])
+        of = f" (of {names})" if names else ""
+        yield self.finding(
+            place.line,
+            related=place.related,
+            severity="information",
+            confidence="medium",
+            message=(
+                f"Loaded again: {len(again)} of the {len(every)} global loads{of} are of elements that the thread "
+                "loaded or stored before, and that a store between them may have changed as far as the compiler knows."
+            ),
+            guidance=(
+                "Read each element into a local variable once, work on that, and store it once at the end; or declare "
+                "the pointers __restrict__ where they never overlap."
+            ),
+            evidence=(
+                self.view.observe(
+                    "loads of an address that the thread had", float(len(again)), "", float(AGAIN)
+                ),
+                self.view.observe("global loads", float(len(every))),
+            ),
+        )
+
     def _message(self, worst: ReadAgain, text: str) -> str:
         if worst.around is not None:
             return (
@@ -182,8 +225,9 @@ class ElementsReadAgain(MicroTool):
         )
 
     def _is_stored(self, access: ArrayAccess) -> bool:
-        """Whether SASS stores to global memory in loops on the line."""
-        return bool(self.sass.in_loops_on(access.span.line, lambda x: x.opcode == "STG"))
+        """Whether SASS stores to that memory in loops on the line."""
+        opcode = "STS" if access.space == "shared" else "STG"
+        return bool(self.sass.in_loops_on(access.span.line, lambda x: x.opcode == opcode))
 
     def _is_loaded(self, access: ArrayAccess) -> bool:
         """Whether SASS, where it is at hand, has loads of that memory (or stores, where it only stores) in loops on the

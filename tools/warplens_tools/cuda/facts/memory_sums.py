@@ -97,13 +97,15 @@ def _by_neighbours(access: ArrayAccess, updates: Sequence[ArrayAccess]) -> Memor
 
 
 def stored_sums(accesses: Sequence[ArrayAccess], said: Callable[[Span], str]) -> tuple[MemorySum, ...]:
-    """Updates `a[i] += x` of global memory in loops that change none of the names that choose the element, but by loops
-    within, whatever the element's index comes to; the deepest first. A compiler that knows that nothing else reaches
-    the element keeps it in a register: the stores in the loop have to be seen."""
+    """Updates `a[i] += x` of global or shared memory in loops that change none of the names that choose the element,
+    but by loops within, whatever the element's index comes to; the deepest first. A compiler that knows that nothing
+    else reaches the element keeps it in a register: the stores in the loop have to be seen."""
     found = []
     changed = functools.cache(lambda span: frozenset(a or b for a, b in _CHANGED.findall(said(span))))
     for access in accesses:
-        if access.space != "global" or not (access.reads and access.writes) or access.atomic or access.few:
+        if access.space not in ("global", "shared") or not (access.reads and access.writes):
+            continue
+        if access.atomic or access.few:
             continue
         loops = [x for n, x in enumerate(access.loops) if is_long(x) and _stays(access, n, changed(x.span))]
         around = loops[0] if loops else None

@@ -14,6 +14,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import Leaf, SourceTree
 from warplens_tools.cuda.syntax.types import integer_type
+from warplens_tools.cuda.values.integer_names import integer_names, integer_of
 
 _AUTO = re.compile(r"\bauto\b")
 _DIM3_TYPE = re.compile(
@@ -87,7 +88,7 @@ def find_bindings(tree: SourceTree) -> list[Binding]:
 
 def _in_function(tree: SourceTree, leaf: Leaf) -> Sequence[Binding]:
     """Those of a function rest on its text alone, and go where it goes."""
-    key = ("bindings", tree.text_of(leaf.node), tree.code_of(leaf.node))
+    key = ("bindings", tree.text_of(leaf.node), tree.code_of(leaf.node), integer_names(tree.file))
     at = leaf.node.start_byte
     known: tuple[int, list[Binding]] | None = tree.carried(key)
     if known is None:
@@ -130,15 +131,15 @@ def _declared(tree: SourceTree, node: Node) -> list[Binding]:
         return []
     type_text = tree.code_of(node)[: declarators[0].start_byte - node.start_byte]
     scope = _scope(node)
-    kind = _kind(type_text, scope)
+    kind = _kind(tree, type_text, scope)
     return [b for d in declarators if (b := _declarator(tree, node, d, kind, scope))]
 
 
-def _kind(type_text: str, scope: Node) -> BindingKind | Literal["auto"]:
+def _kind(tree: SourceTree, type_text: str, scope: Node) -> BindingKind | Literal["auto"]:
     words = set(type_text.split())
     if _DIM3_TYPE.fullmatch(type_text) and "dim3" in words:
         return "dim3"
-    if integer_type(type_text) is None and not (
+    if integer_of(tree, type_text, scope) is None and not (
         "auto" in words and integer_type(_AUTO.sub("int", type_text))
     ):
         return "other"
@@ -257,7 +258,8 @@ def _parameter(tree: SourceTree, node: Node) -> list[Binding]:
         kind: BindingKind = "pointer" if _is_pointer(node) or node.type == "array_declarator" else "other"
     else:
         written = tree.code_of(node.parent or node)
-        kind = "parameter" if integer_type(written[: written.rfind(tree.code_of(node))]) else "object"
+        whole = integer_of(tree, written[: written.rfind(tree.code_of(node))], node)
+        kind = "parameter" if whole is not None else "object"
     return [_binding(tree, name, scope, node, None, kind)]
 
 

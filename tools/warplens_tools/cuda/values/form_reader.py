@@ -19,13 +19,13 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.tree import subscripts, walk
-from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.bindings import Binding, value_node
 from warplens_tools.cuda.values.choices import chosen
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, constants_of, layouts_of
 from warplens_tools.cuda.values.cooperative_groups import builtin_path, rank_or_size
 from warplens_tools.cuda.values.forms import Form, Symbol
+from warplens_tools.cuda.values.integer_names import integer_of
 from warplens_tools.cuda.values.kernel_tree import KernelTree
 from warplens_tools.cuda.values.last_set import assigned
 from warplens_tools.cuda.values.loop_headers import (
@@ -35,8 +35,8 @@ from warplens_tools.cuda.values.loop_headers import (
     initialised,
     iterations,
     step_of,
-    stepping_loop,
 )
+from warplens_tools.cuda.values.restarted import stepping
 from warplens_tools.cuda.values.writes import changes, is_set_once
 from warplens_tools.lazily import cached_property
 
@@ -143,7 +143,7 @@ class FormReader:
 
     def _converted(self, written: str, value: Node | None) -> Form | None:
         """A value as an integer type has it; a template's type, where one is cast to in an index, is wide enough."""
-        known = integer_type(written)
+        known = integer_of(self.tree, written)
         if known is not None and known.is_narrow:
             return self._narrowed(written, value)
         is_integral = known is not None or written.strip() in self._type_parameters
@@ -187,7 +187,7 @@ class FormReader:
             name = name[1:-1].strip()  # `(size_t)(e)`: the grammar takes a named type for a callee.
         cast = re.fullmatch(r"static_cast\s*<(.*)>", name, re.DOTALL)
         written = cast[1] if cast else name
-        if len(arguments) == 1 and (cast or integer_type(name) is not None or name in self._type_parameters):
+        if len(arguments) == 1 and (cast or integer_of(self.tree, name) or name in self._type_parameters):
             return self._converted(written, arguments[0])
         operation = _CALLS.get(name.removeprefix("::").removeprefix("std::"))
         if operation is None:
@@ -230,9 +230,9 @@ class FormReader:
         binding = constants.binding(name, node.start_byte)
         if binding is None:
             return None
-        stepped = stepping_loop(self.tree, node, binding) if binding.kind == "plain" else None
+        stepped = stepping(self.tree, node, binding) if binding.kind == "plain" else None
         if stepped:
-            return self._in_loop(self.loop(stepped[0], binding, stepped[1]))
+            return self._in_loop(self.loop(stepped.loop, stepped.binding, stepped.update))
         return self._assigned(node, binding) if self._is_set_anew(binding) else self._bound(binding)
 
     def _is_set_anew(self, binding: Binding) -> bool:
@@ -279,7 +279,7 @@ class FormReader:
         if binding.kind not in ("plain", "const", "constexpr") or binding.value is None:
             return None
         written = self.tree.masked.code[binding.declaration[0] : binding.start].decode("ascii")
-        declared = integer_type(written)
+        declared = integer_of(self.tree, written)
         if binding.kind == "plain" and not self.set_once(binding):
             return None
         value = value_node(self.tree, binding)
@@ -375,9 +375,9 @@ class FormReader:
         for name in walk(condition) if condition is not None else ():
             if name.type == "identifier":
                 binding = self.kernel.constants.binding(self.tree.code_of(name), name.start_byte)
-                found = stepping_loop(self.tree, name, binding) if binding is not None else None
-                if binding is not None and found is not None and found[0].start_byte == node.start_byte:
-                    return self.loop(node, binding, found[1])
+                found = stepping(self.tree, name, binding) if binding is not None else None
+                if found is not None and found.loop.start_byte == node.start_byte:
+                    return self.loop(node, found.binding, found.update)
         return None
 
 

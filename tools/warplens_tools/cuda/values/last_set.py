@@ -11,9 +11,9 @@ from typing import NamedTuple
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree
-from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values.bindings import Binding
 from warplens_tools.cuda.values.forms import Form, combine
+from warplens_tools.cuda.values.integer_names import integer_of
 from warplens_tools.cuda.values.writes import changes
 
 #: Statements that are run past before a place; a longer list is generated code.
@@ -98,7 +98,7 @@ def assigned(
 ) -> Form | None:
     """The form of what an integer variable is at offset `at`, where one assignment, or none, decides it; `initial` is
     that of what it was declared with or passed."""
-    declared = integer_type(tree.masked.code[binding.declaration[0] : binding.start].decode("ascii"))
+    declared = integer_of(tree, tree.masked.code[binding.declaration[0] : binding.start].decode("ascii"))
     found = last_set(tree, binding, at)
     if found is None or (declared is not None and declared.is_narrow):
         return None
@@ -111,8 +111,18 @@ def assigned(
     return combine(operator.type.removesuffix("="), before, value) if before is not None else None
 
 
+def set_before(tree: SourceTree, binding: Binding, statement: Node) -> LastSet | None:
+    """As `last_set` of the place before a statement, which may change the variable itself."""
+    return _set_before(tree, binding, statement, "", statement)
+
+
 def _last_set(tree: SourceTree, binding: Binding, at: int, member: str) -> LastSet | None:
-    node: Node | None = tree.root.descendant_for_byte_range(at, at)
+    return _set_before(tree, binding, tree.root.descendant_for_byte_range(at, at), member, None)
+
+
+def _set_before(
+    tree: SourceTree, binding: Binding, node: Node | None, member: str, entered: Node | None
+) -> LastSet | None:
     steps, body = 0, tree.masked.code[binding.scope_start : binding.end]
     if b"goto" in body:
         return None
@@ -130,7 +140,7 @@ def _last_set(tree: SourceTree, binding: Binding, at: int, member: str) -> LastS
             if steps > _FURTHEST or (rest is not None and changes(tree, tree.code_of(rest), binding.name)):
                 return None
             before = before.prev_named_sibling
-        if _may_change_on_the_way(tree, node, binding.name):
+        if node is not entered and _may_change_on_the_way(tree, node, binding.name):
             return None
         node = node.parent
     return LastSet(None)

@@ -12,6 +12,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.declarators import read_declarator
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.syntax.types import TOOLKIT, type_bytes, vector_element
+from warplens_tools.cuda.values.integer_names import QUALIFIER, aliases
 from warplens_tools.lazily import cached_property
 
 _POINTER_BYTES = 8
@@ -20,9 +21,7 @@ _STRUCTS = """
 (struct_specifier body: (field_declaration_list)) @struct
 (class_specifier body: (field_declaration_list)) @struct
 """
-_ALIASES = "[(alias_declaration) (type_definition)] @alias"
 _ALIGNED = re.compile(r"(?:alignas|__align__|aligned)\s*\(\s*\(?\s*(\d+)")
-_QUALIFIER = re.compile(r"\b(?:const|volatile|struct|class|mutable|typename)\b")
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -156,7 +155,7 @@ class Layouts:
         written = self.tree.code_of(node)[: declarators[0].start_byte - node.start_byte]
         if "static" in written.split():
             return []
-        base = " ".join(_QUALIFIER.sub(" ", written).split())
+        base = " ".join(QUALIFIER.sub(" ", written).split())
         found = []
         for declarator in declarators:
             read = read_declarator(declarator)
@@ -184,17 +183,10 @@ class Layouts:
 
 def _aliases(tree: SourceTree) -> dict[str, str]:
     """Aliases by name; one that is declared twice with different meanings, or is no plain name, is left out."""
-    found: dict[str, set[str]] = {}
-    for node in tree.captures_beside(_ALIASES, b"using", b"typedef").get("alias", []):
-        kind = node.child_by_field_name("type")
-        name = node.child_by_field_name("name") or node.child_by_field_name("declarator")
-        if kind is not None and name is not None:
-            written = " ".join(_QUALIFIER.sub(" ", tree.code_of(kind)).split())
-            found.setdefault(tree.code_of(name), set()).add(written)
     return {
         name: next(iter(kinds))
-        for name, kinds in found.items()
-        if name.isidentifier() and len(kinds) == 1 and not any(c in next(iter(kinds)) for c in "*&({<[")
+        for name, kinds in aliases(tree).items()
+        if len(kinds) == 1 and not any(c in next(iter(kinds)) for c in "*&({<[")
     }
 
 

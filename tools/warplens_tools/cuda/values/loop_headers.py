@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import msgspec
 from tree_sitter import Node
@@ -20,7 +21,16 @@ from warplens_tools.cuda.values.forms import ZERO, Form, number, subtract
 from warplens_tools.cuda.values.writes import changes
 from warplens_tools.text import Span
 
-_LOOPS = frozenset({"while_statement", "for_statement", "do_statement"})
+#: Statements that come to their body again.
+LOOPS = frozenset({"while_statement", "for_statement", "do_statement"})
+
+
+class Stepped(NamedTuple):
+    """A loop that steps a variable by one update, and what the variable is bound to before it."""
+
+    loop: Node
+    update: Node
+    binding: Binding
 
 
 class Loop(msgspec.Struct, frozen=True):
@@ -59,14 +69,14 @@ def iterations(loop: Loop, known: Mapping[str, int] | None = None) -> int | None
     return None
 
 
-def stepping_loop(tree: SourceTree, node: Node, binding: Binding) -> tuple[Node, Node] | None:
-    """The loop around `node` whose one `x += e` is all that changes the variable, and that update.
+def stepping_loop(tree: SourceTree, node: Node, binding: Binding) -> Stepped | None:
+    """The loop around `node` whose one `x += e` is all that changes the variable.
 
     None where the variable is changed elsewhere too, conditionally, or after which `node` stands.
     """
     key = ("only update", binding.name, binding.declaration)
     update = tree.remembered(key, lambda: _only_update(tree, binding))
-    if update is None or (update.start_byte < node.start_byte and not _in_header(update)):
+    if update is None or (update.start_byte < node.start_byte and not is_in_header(update)):
         return None
     statement = update.parent
     if statement is not None and statement.type == "expression_statement":
@@ -74,12 +84,13 @@ def stepping_loop(tree: SourceTree, node: Node, binding: Binding) -> tuple[Node,
     if statement is not None and statement.type == "compound_statement":
         statement = statement.parent
     inside = statement is not None and statement.start_byte <= node.start_byte < statement.end_byte
-    if statement is None or statement.type not in _LOOPS or not inside:
+    if statement is None or statement.type not in LOOPS or not inside:
         return None
-    return (statement, update) if binding.start < statement.start_byte else None
+    return Stepped(statement, update, binding) if binding.start < statement.start_byte else None
 
 
-def _in_header(update: Node) -> bool:
+def is_in_header(update: Node) -> bool:
+    """Whether an update stands in the header of a `for`, behind all of its body."""
     return update.parent is not None and update.parent.type == "for_statement"
 
 
@@ -87,9 +98,11 @@ def _in_header(update: Node) -> bool:
 _STEPS = re.compile(r"(?=(?:\+\+|--)\s*(\w*)|[-+]=)[-+]")
 
 
-def _stepped_names(tree: SourceTree) -> frozenset[str]:
+def stepped_names(tree: SourceTree) -> frozenset[str]:
     """Every name of the text that may be stepped somewhere."""
-    return frozenset().union(*(_stepped_in(tree, code) for code in tree.stretches()))
+    return tree.remembered(
+        "stepped names", lambda: frozenset().union(*(_stepped_in(tree, code) for code in tree.stretches()))
+    )
 
 
 def _stepped_in(tree: SourceTree, code: str) -> frozenset[str]:
@@ -102,7 +115,7 @@ def _stepped_in(tree: SourceTree, code: str) -> frozenset[str]:
 
 
 def _only_update(tree: SourceTree, binding: Binding) -> Node | None:
-    if binding.name not in tree.remembered("stepped names", lambda: _stepped_names(tree)):
+    if binding.name not in stepped_names(tree):
         return None
     start = binding.declaration[1]
     code = tree.masked.code[start : binding.end].decode("ascii")

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Integer types by the names that a file gives them: `typedef uint64_t row_t;`, `using Index = int;`, and a template's
+parameter that is called an index."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from tree_sitter import Node
+
+from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.syntax.types import Integer, integer_type
+
+_ALIASES = "[(alias_declaration) (type_definition)] @alias"
+#: Words that stand with a type's name and do not change which it is.
+QUALIFIER = re.compile(r"\b(?:const|volatile|struct|class|mutable|typename)\b")
+#: A type that is one name, whatever namespaces and specifiers stand before it.
+_ONE_NAME = re.compile(
+    r"\s*(?:(?:const|volatile|static|constexpr|register|typename|mutable)\s+)*(?:[A-Za-z_]\w*\s*::\s*)*([A-Za-z_]\w*)"
+    r"(?:\s+const)?\s*"
+)
+#: What template parameters that stand for integers are called.
+_INDEX = re.compile(
+    r"(?:\A|_)(?:ind|idx|size|offset|int)|Ind(?:ex|[A-Z_]|\Z)|Idx|Size|Offset|Int(?:eger|Type|[A-Z_]|\Z)"
+)
+_MAX_DEPTH = 8
+
+
+def aliases(tree: SourceTree) -> Mapping[str, frozenset[str]]:
+    """By name all that a file's aliases give it as a type, without qualifiers: several where branches of the
+    preprocessor differ."""
+    return tree.remembered("aliases", lambda: _aliases(tree))
+
+
+def _aliases(tree: SourceTree) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for node in tree.captures_beside(_ALIASES, b"using", b"typedef").get("alias", []):
+        kind = node.child_by_field_name("type")
+        name = node.child_by_field_name("name") or node.child_by_field_name("declarator")
+        if kind is not None and name is not None:
+            written = " ".join(QUALIFIER.sub(" ", tree.code_of(kind)).split())
+            found.setdefault(tree.code_of(name), set()).add(written)
+    return {name: frozenset(kinds) for name, kinds in found.items() if name.isidentifier()}
+
+
+def integer_names(tree: SourceTree) -> frozenset[tuple[str, Integer]]:
+    """The names that stand for integers in every branch, with the widest of their types."""
+    return tree.remembered("integer names", lambda: frozenset(_integers(aliases(tree))))
+
+
+def _integers(known: Mapping[str, frozenset[str]]) -> list[tuple[str, Integer]]:
+    found = []
+    for name in known:
+        kinds = [_meaning(known, kind, 0) for kind in known[name]]
+        if kinds and None not in kinds:
+            found.append((name, max((k for k in kinds if k is not None), key=lambda k: k.bytes)))
+    return found
+
+
+def _meaning(known: Mapping[str, frozenset[str]], written: str, depth: int) -> Integer | None:
+    named = _ONE_NAME.fullmatch(written)
+    direct = integer_type(written)
+    if direct is not None or named is None or depth > _MAX_DEPTH or named[1] not in known:
+        return direct
+    kinds = [_meaning(known, kind, depth + 1) for kind in known[named[1]]]
+    return (
+        max((k for k in kinds if k is not None), key=lambda k: k.bytes)
+        if kinds and None not in kinds
+        else None
+    )
+
+
+def integer_of(tree: SourceTree, written: str, at: Node | None = None) -> Integer | None:
+    """As `integer_type`, of a name that the file gives to an integer type too, and of a parameter of the template
+    around `at` whose name says that it is an index."""
+    direct = integer_type(written)
+    named = _ONE_NAME.fullmatch(written) if direct is None else None
+    if named is None:
+        return direct
+    table = tree.file.remembered("integers by name", lambda: dict(integer_names(tree.file)))
+    found: Integer | None = table.get(named[1])
+    if found is None and at is not None and _INDEX.search(named[1]) and _is_parameter(tree, at, named[1]):
+        return integer_type("long")
+    return found
+
+
+def _is_parameter(tree: SourceTree, at: Node, name: str) -> bool:
+    around = at.parent
+    while around is not None:
+        listed = around.child_by_field_name("parameters") if around.type == "template_declaration" else None
+        if listed is not None:
+            return bool(re.search(rf"\b(?:typename|class)\s+{re.escape(name)}\b", tree.code_of(listed)))
+        around = around.parent
+    return False
