@@ -28,12 +28,12 @@ neither a measurement nor the text says that there is more work than the launch 
 of their own, or a count of elements that only the caller knows; and where the grid is that of a run without
 arguments, which may be told another size. A block for each of a count that the text does not tell is information where
 loops nest in the kernel, a hint where it has loops; a thread for each where loops that load nest, follow a chain, or go
-through a row more than once.
-Fewer blocks than SMs, of a size that only the run
-knows, are information, and so is a launch whose threads spin on an atomic, as for a lock: nothing is promised of more
-of them. The second stage of a reduction (one block that takes the number of blocks of another launch) is
-left alone. A kernel that no launch here is of is told, as information, where its nested loops go by the threads of a
-block and nothing in it asks which block that is.
+through a row more than once, and a hint where they go through it once. A grid that is a number times the card's SMs is
+information where that leaves an SM a quarter of its warps and loops load. Fewer blocks than SMs, of a size that only
+the run knows, are information, and so is a launch whose threads spin on an atomic, as for a lock: nothing is promised
+of more of them. The second stage of a reduction (one block that takes the number of blocks of another launch) is left
+alone. A kernel that no launch here is of is told, as information, where its nested loops go by the threads of a block
+and nothing in it asks which block that is.
 
 **References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics"; CUDA C++ Programming Guide,
 "Maximize Utilization".
@@ -42,19 +42,16 @@ block and nothing in it asks which block that is.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 
 from warplens_tools.cuda.model import LaunchSite
 from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.launches import Geometry
 from warplens_tools.lazily import cached_property
-from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.chains import chain_of
 from warplens_tools.micro.common.one_block import is_of_one_block
 from warplens_tools.micro.common.serial import judge_small_grid
-from warplens_tools.micro.common.spelled_grids import PER_ITEM, PER_THREAD, first_extent, is_quotient
 from warplens_tools.micro.common.spins import spins
+from warplens_tools.micro.common.untold_grids import NESTED, UntoldGrids
 
 #: How a launch spells the stream that it need not name.
 _DEFAULT_STREAMS = frozenset({"", "0", "nullptr", "NULL"})
@@ -62,13 +59,9 @@ _DEFAULT_STREAMS = frozenset({"", "0", "nullptr", "NULL"})
 
 #: Share of the warps that the card could hold, up to which a launch is thin, and the gain from which it is told.
 THIN, ENOUGH = 0.5, 1.3
-#: Loops within loops: from there a block has much to do by itself.
-NESTED = 2
-#: A kernel whose blocks take several items in turn.
-_STRIDES_BLOCKS = re.compile(r"\bgridDim\b")
 
 
-class GridTooSmall(MicroTool):
+class GridTooSmall(UntoldGrids):
     """The grid leaves SMs or schedulers without work."""
 
     code = "WL204"
@@ -89,8 +82,9 @@ class GridTooSmall(MicroTool):
                 list(self._of_one_block())
                 or list(self._untold())
                 or list(self._few_blocks())
-                or list(self._per_item())
-                or self._per_thread()
+                or list(self.per_sm())
+                or list(self.per_item())
+                or self.per_thread()
             )
             return
         if shape.blocks >= sms and shape.warps > self.gpu.schedulers:
@@ -174,7 +168,7 @@ class GridTooSmall(MicroTool):
         if len(grids) != 1 or any(None in s.grid_value for s in self.view.sites) or not self.view.runs_long:
             return
         blocks, site = grids.pop(), self.view.sites[0]
-        if blocks >= sms or self._is_serial() or self._combines(blocks, site):
+        if blocks >= sms or self.is_serial() or self._combines(blocks, site):
             return
         yield self.finding(
             site.grid_span,
@@ -192,85 +186,6 @@ class GridTooSmall(MicroTool):
             evidence=(self.view.observe("blocks launched", float(blocks), "", float(sms), tier="source"),),
         )
 
-    def _per_item(self) -> Iterator[Finding]:
-        """A launch of one block for each of a count that only the run knows, whose kernel walks on in loops: told
-        quietly where few of them would leave the card idle."""
-        depth = max(self.sass.flow.depths, default=0)
-        counts = (s for s in self.view.sites if PER_ITEM.fullmatch(s.grid) and not is_quotient(self.view, s))
-        site = next(counts, None)
-        if site is None or not depth or self._is_serial() or _STRIDES_BLOCKS.search(self.view.body):
-            return
-        sms, items = self.gpu.multiprocessors, site.grid
-        yield self.finding(
-            site.grid_span,
-            severity="information" if depth >= NESTED else "hint",
-            confidence="low",
-            message=(
-                f"{self.view.kernel.name} is launched with one block for each of {items}: fewer than {sms} leave "
-                f"SMs of {self.gpu.name} idle, and each block walks its loops alone."
-            ),
-            guidance=(
-                f"Where {items} is small, spread what a block's loops walk over the grid too (a second axis of "
-                "blocks), and combine the parts where they meet."
-            ),
-            evidence=(
-                self.view.observe("blocks of the launch", items, tier="source"),
-                self.view.observe("deepest loops of the kernel", float(depth)),
-            ),
-        )
-
-    def _per_thread(self) -> Iterator[Finding]:
-        """A launch of one thread for each of a count that only the run knows, whose threads walk loops within loops of
-        global memory alone."""
-        depths = self.sass.flow.depths
-        looped = any(depths[i] for i in self.sass.where(lambda x: x.opcode == "LDG"))
-        deep = max(depths, default=0) if looped else 0
-        told = next(
-            (
-                (s, hit[1] or hit[2])
-                for s in self.view.sites
-                if (hit := PER_THREAD.fullmatch(first_extent(self.view, s)))
-            ),
-            None,
-        )
-        walks = deep < NESTED and self._is_walk()
-        again = deep == 1 and self._passes() >= NESTED
-        if told is None or not (deep >= NESTED or walks or again) or self._is_serial():
-            return
-        if _STRIDES_BLOCKS.search(self.view.body):
-            return
-        site, items = told
-        room = self.gpu.multiprocessors * self.gpu.limits.max_threads
-        yield self.finding(
-            site.grid_span,
-            severity="information",
-            confidence="low",
-            message=(
-                f"{self.view.kernel.name} is launched with one thread for each of {items}, which "
-                f"{'follows a chain of loads' if walks else _alone(again=again)} alone: fewer than {room} "
-                f"leave {self.gpu.name} partly idle."
-            ),
-            guidance=(
-                f"Where {items} is not as large, let several threads (a warp, a block) share the work of one, and "
-                "combine their parts by shuffles."
-            ),
-            evidence=(
-                self.view.observe("threads of the launch", items, tier="source"),
-                self.view.observe("deepest loops that load", float(deep)),
-            ),
-        )  # fmt: skip
-
-    def _passes(self) -> int:
-        """Loops over global memory, of a length that only the run knows, that a thread goes through in turn; none that
-        the threads of a block share."""
-        loops = (a.loops[0] for a in self.view.global_accesses if a.reads and a.loops and not a.few)
-        return len({x.span for x in loops if x.trips is None and x.first is not None and x.first.uniform})
-
-    def _is_walk(self) -> bool:
-        """Whether the kernel's deepest loop follows a chain, each step to where the one before led."""
-        passes = [p for p in self.view.waiting.innermost_passes if p.depth]
-        return any((chain := chain_of(self.sass, p)) is not None and chain.carried for p in passes)
-
     def _has_elements(self) -> bool:
         """Whether the text says how many elements a loop deals out: one thread's turns, or all threads' together."""
         loops = [loop for access in self.view.accesses for loop in access.loops]
@@ -285,7 +200,7 @@ class GridTooSmall(MicroTool):
         room = found.warps * self.gpu.multiprocessors if found is not None else 0
         if not self.sass or not self.view.runs_long or shape.warps > THIN * room:
             return
-        if self._is_serial() or self._waits_for_others:
+        if self.is_serial() or self._waits_for_others:
             return
         if self.view.demand.dram_lower < max(self.view.demand.pipes.values(), default=0.0):
             return  # other things than loads in flight bound it
@@ -344,7 +259,7 @@ class GridTooSmall(MicroTool):
         doubts = []
         if not self.view.evidence.compiled:
             doubts.append("the compiled code")
-        if self._is_serial():
+        if self.is_serial():
             doubts.append("whether the loop can run in parallel")
         elif self.view.launching.most_trips is None:
             doubts.append("the trip counts of the loops")
@@ -359,14 +274,10 @@ class GridTooSmall(MicroTool):
         """Whether threads spin on an atomic, as for a lock: what one of them holds no larger launch makes shorter."""
         return bool(self.sass) and next(spins(self.sass), None) is not None
 
-    def _is_serial(self) -> bool:
-        """Whether no thread or block has a part of its own: work that is written to be done in order."""
-        return not re.search(r"\b(?:threadIdx|blockIdx|thread_rank|this_grid)\b", self.view.body)
-
     def _gain(self, shape: Geometry) -> Gain | None:
         """None where nothing says that the work can be shared out, threads wait for each other, or other streams may
         fill the card meanwhile."""
-        if not self.sass or self._is_serial() or self._waits_for_others:
+        if not self.sass or self.is_serial() or self._waits_for_others:
             return None
         if self._is_streamed(shape) and shape.tier == "source":
             return None
@@ -388,7 +299,3 @@ class GridTooSmall(MicroTool):
         if held is None or not passes or shape.blocks < self.gpu.multiprocessors:
             return float("inf")
         return max(p.alone / (held.warps * p.busy) for p in passes)
-
-
-def _alone(*, again: bool) -> str:
-    return "goes through its elements in several loops" if again else "walks loops within loops"

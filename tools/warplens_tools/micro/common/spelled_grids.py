@@ -21,6 +21,22 @@ PER_THREAD = re.compile(
 )
 
 
+#: A grid of blocks for each SM: the card's number of them, times a number.
+_SMS = (
+    r"(?:[\w.]+(?:\.|->))?(?:multiProcessorCount|\w*(?i:multi_?processors?|sm_?count|num_?sms?)\w*|n_?sms?)"
+)
+PER_SM = re.compile(rf"(?:dim3\s*\(\s*)?(?:(\d+)\s*\*\s*)?{_SMS}(?:\s*\*\s*(\d+))?\s*\)?")
+
+
+def blocks_per_sm(view: KernelView, site: LaunchSite) -> int | None:
+    """How many blocks a launch has for each SM, where its grid is that many times the card's number of them."""
+    for text in (site.grid.strip(), first_extent(view, site)):
+        found = PER_SM.fullmatch(text)
+        if found is not None:
+            return int(found[1] or 1) * int(found[2] or 1)
+    return None
+
+
 def is_quotient(view: KernelView, site: LaunchSite) -> bool:
     """Whether a grid's name was set to a count of blocks: `gr = (n + 255) / 256`, `dim3 g(ceil(n / 16.0), h)`."""
     if site.path:
