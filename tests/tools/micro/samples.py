@@ -530,6 +530,32 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             ),
             finds=False,
         ),
+        Sample(
+            "from before its place to behind it",
+            kernel("float s = 0; for (int j = i - 8; j <= i + 8; ++j) if (j >= 0 && j < n) s += a[j]; o[i] = s;"),
+            finds=True,
+        ),
+        Sample(
+            "sums of shared memory",
+            kernel(
+                "__shared__ float s[512]; s[threadIdx.x] = a[i]; __syncthreads(); float t = 0; "
+                "int x = threadIdx.x + n; for (int d = 1; d <= n; ++d) t += s[x + d]; o[i] = t;"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "weights over shared memory",
+            kernel(
+                "__shared__ float s[512]; s[threadIdx.x] = a[i]; __syncthreads(); float t = 0; "
+                "for (int d = 1; d <= n; ++d) t += s[threadIdx.x + d] * n; o[i] = t;"
+            ),
+            finds=False,
+        ),
+        Sample(
+            "rows between offsets",
+            kernel("float s = 0; for (int j = o[i]; j < o[i + 1]; ++j) s += a[j]; o[i] = s;"),
+            finds=False,
+        ),
     ),
     "pass-per-step": (
         Sample(
@@ -1160,6 +1186,24 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
+    "fragment-loads": (
+        Sample(
+            "from global memory",
+            kernel(
+                "for (int j = 0; j < n; j += 16) { wmma::load_matrix_sync(f, a + j, n); wmma::mma_sync(c, f, f, c); }"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "from a tile",
+            kernel(
+                "__shared__ float t[256]; t[threadIdx.x] = a[i]; for (int j = 0; j < n; j += 16) "
+                "{ wmma::load_matrix_sync(f, t + j, 16); wmma::mma_sync(c, f, f, c); }"
+            ),
+            finds=False,
+        ),
+        Sample("once", kernel("wmma::load_matrix_sync(f, a, n); wmma::mma_sync(c, f, f, c);"), finds=False),
+    ),
     "runtime-calls": (
         Sample("for each thread", kernel("float *t = new float[n]; t[0] = a[i]; o[i] = t[0]; delete[] t;"), finds=True),
         Sample("by malloc", kernel("float *t = (float *)malloc(4); t[0] = a[i]; o[i] = t[0]; free(t);"), finds=True),
@@ -1239,6 +1283,23 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample(
             "a row of a matrix",
             kernel("float s = 0; for (int j = 0; j < n; ++j) s += a[i * n + j]; o[i] = s;"),
+            finds=False,
+        ),
+        Sample(
+            "but itself, through a structure",
+            "struct S { float *x; int n; };\n__device__ float pull(const S *s, int i, int j);\n"
+            f"__global__ void k(const S *s, float *o) {{ {INDEX} float f = 0; if (i < s->n) "
+            "for (int j = 0; j < s->n; ++j) { if (j == i) continue; f += pull(s, i, j); } o[i] = f; }",
+            finds=True,
+        ),
+        Sample(
+            "those behind it",
+            kernel("if (i >= n) return; for (int j = i + 1; j < n; ++j) if (a[i] == a[j]) o[i] = 1;"),
+            finds=True,
+        ),
+        Sample(
+            "a row of a matrix but the diagonal",
+            kernel("if (i < n) for (int k = 0; k < n; ++k) if (k != i) o[i] += a[i * n + k] * o[k];"),
             finds=False,
         ),
     ),

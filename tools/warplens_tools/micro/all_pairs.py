@@ -22,7 +22,9 @@ for (int j = 0; j < n; ++j)
 ```
 
 **Evidence.** A loop of a length that the launch passes in which an array is read at the loop's counter alone, while
-each thread reads the same array at its own index outside of the counter.
+each thread reads the same array at its own index outside of the counter; or a loop up to the number that the thread's
+index is held against, which leaves the thread's own element out (`if (j == i) continue;`) or begins behind it, and
+reads one array at both places or hands both to a function.
 
 **Threshold.** None for such a loop. It is information: how many elements there are, and how far they act, is not known.
 
@@ -35,8 +37,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.facts.pair_loops import pair_loops
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.text import Span
 
 _THREADS = frozenset({"thread", "block"})
 
@@ -53,6 +57,22 @@ class AllPairs(MicroTool):
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the loop over the other elements."""
+        yield from list(self._at_counter()) or self._as_written()
+
+    def _as_written(self) -> Iterator[Finding]:
+        """A loop that leaves the thread's own element out, or begins behind it."""
+        found = pair_loops(self.view.tree, self.view.kernel)
+        if found:
+            own, other = found[0].own, found[0].other
+            yield self._told(
+                found[0].span,
+                f"All pairs: the thread of {own} goes through all {other}, one after the other; the work grows with "
+                "the square of their number, and there are only as many threads as elements.",
+                f"{own} and {other}",
+            )
+
+    def _at_counter(self) -> Iterator[Finding]:
+        """Elements that all threads read one by one, of an array of which each has its own."""
         every = [a for a in self.view.global_accesses if a.reads and a.index is not None]
         apart: dict[tuple[str, str], list[ArrayAccess]] = {}
         for a in every:
@@ -68,23 +88,29 @@ class AllPairs(MicroTool):
             if not all(s.kind == "parameter" for s in loop.bound.symbols):
                 continue
             text = self.view.said(access.span)
-            yield self.finding(
-                self.view.line_span(loop.span.line),
-                severity="information",
-                confidence="low",
-                message=(
-                    f"All pairs: the thread of each element of {access.name} goes through all of them ({text}), one "
-                    "after the other; the work grows with the square of their number, and there are only as many "
-                    "threads as elements."
-                ),
-                guidance=(
-                    "Where far elements do not matter, sort them into cells and visit the cells around, or use a tree "
-                    "(an FFT on a regular grid); else deal the walk out over several threads or blocks for each "
-                    "element and add their parts, with tiles of the others in shared memory."
-                ),
-                evidence=(self.view.observe("read at the loop's counter alone", text, tier="source"),),
+            yield self._told(
+                loop.span,
+                f"All pairs: the thread of each element of {access.name} goes through all of them ({text}), one after "
+                "the other; the work grows with the square of their number, and there are only as many threads as "
+                "elements.",
+                text,
             )
             return
+
+    def _told(self, loop: Span, message: str, read: str) -> Finding:
+        return self.finding(
+            self.view.line_span(loop.line),
+            severity="information",
+            confidence="low",
+            message=message,
+            guidance=(
+                "Where far elements do not matter, sort them into cells and visit the cells around, keep a list of "
+                "neighbours while they hardly move, or use a tree (an FFT on a regular grid); else deal the walk out "
+                "over several threads or blocks for each element and add their parts, with tiles of the others in "
+                "shared memory."
+            ),
+            evidence=(self.view.observe("read at the loop's counter alone", read, tier="source"),),
+        )
 
 
 def _goes_alone(access: ArrayAccess, counter: str) -> bool:

@@ -28,13 +28,12 @@ its gain, or withdraw it.
 
 **Threshold.** Half of what Little's law asks, all of it for elements of one or two bytes, with the wait of a load
 among many and this card's roof. Where all that a launch moves may lie in the L2, which answers sooner, the expected
-gain is the mean of both. Where no
-launch tells the block, it is information, of a kernel that device memory bounds, at the occupancy of blocks of 256.
-Information besides, where enough bytes are in flight: elements of one and two bytes taken singly, or stored so by a
-loop without loads; neighbouring elements that a thread moves by an access each, a fifth of
-all accesses at least, where lanes are a multiple of the vector apart;
-bytes of shared memory where the load/store pipe is nearly the busiest; and a thread without loops that takes 10
-instructions and more for each access of the 16 bytes at most that it moves.
+gain is the mean of both. Where no launch tells the block, it is information, of a kernel that device memory bounds, at
+the occupancy of blocks of 256. Information besides, where enough bytes are in flight: elements of one and two bytes
+taken singly, or stored so by a loop without loads or by half of the kernel's stores; neighbouring elements that a
+thread moves by an access each, a fifth of all accesses at least, where lanes are a multiple of the vector apart; bytes
+of shared memory where the load/store pipe is nearly the busiest; and a thread without loops that takes 10 instructions
+and more for each access of the 16 bytes at most that it moves.
 
 **References.** V. Volkov, "Better Performance at Lower Occupancy", GTC 2010; J. Luitjens, "CUDA Pro Tip: Increase
 Performance with Vectorized Memory Access", NVIDIA Technical Blog; GPUscout's check of vector loads.

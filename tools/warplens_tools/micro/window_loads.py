@@ -22,8 +22,9 @@ __shared__ float tile[8 + 4][32 + 4];                   // the block's elements 
 // or a thread makes several outputs of a column, and keeps the rows that they share in registers
 ```
 
-**Evidence.** Two nested loops whose variables are added to places of the thread's own, or one of them, and a read of
-what is not known to be shared memory that they move; reads of one array, in a kernel without shared memory, whose
+**Evidence.** Two nested loops whose variables are added to places of the thread's own, or one of them, or a loop from
+before such a place to behind it, and a read of what is not known to be shared memory that they move; of shared memory
+too where a single loop adds up what it reads as it is; reads of one array, in a kernel without shared memory, whose
 indices are constants or rows of the threads apart.
 
 **Threshold.** Three taps a row of two loops, nine of one; four elements of a stencil over rows, nine along one. Loops
@@ -67,6 +68,8 @@ class WindowLoads(MicroTool):
 
     def _window(self, first: Window) -> Finding:
         taps = _taps(first)
+        if first.summed:
+            return self._sum(first, taps)
         return self.finding(
             first.span,
             severity="information",
@@ -82,6 +85,26 @@ class WindowLoads(MicroTool):
             ),
             evidence=(self.view.observe("window", taps, tier="source"),),
             index_query="stencil shared memory halo",
+        )
+
+    def _sum(self, first: Window, taps: str) -> Finding:
+        """A window whose elements are added up as they are."""
+        place = "shared" if first.shared else "global"
+        return self.finding(
+            first.span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"Sum of a window {taps} of {first.name} around each thread's own element, from {place} memory: the "
+                "sums of neighbours have all but one element in common, and each adds them up anew."
+            ),
+            guidance=(
+                f"Work out the prefix sums of {first.name} once (a scan of the block, or cub::DeviceScan), of which "
+                "each window is a difference of two; or let a thread make several outputs in a row and keep a running "
+                "sum, one element added and one taken off."
+            ),
+            evidence=(self.view.observe("window", taps, tier="source"),),
+            index_query="prefix sum scan block",
         )
 
     def _stencil(self, first: Stencil) -> Finding:

@@ -4,6 +4,9 @@ a register, unless a store stands between that might have changed it."""
 
 from __future__ import annotations
 
+import bisect
+from collections.abc import Sequence
+
 from warplens_tools.sass.flow import Flow
 from warplens_tools.sass.listing import Sass
 
@@ -12,7 +15,7 @@ _FEWEST = 4
 
 
 def loaded_again(sass: Sass) -> tuple[int, ...]:
-    """Indices of the loads whose address an access before them has, on a way from there without a barrier, in the same
+    """Indices of the loads whose address an access before them has, a store between them and no barrier, in the same
     iteration of every loop; those that are told to be volatile are left out."""
     code, flow = sass.instructions, sass.flow
     loads = sass.where(lambda x: x.opcode == "LDG" and "STRONG" not in x.modifiers)
@@ -25,13 +28,19 @@ def loaded_again(sass: Sass) -> tuple[int, ...]:
             groups.setdefault((p.form, p.width), []).append(p.index)
     wanted = set(loads)
     barriers = sass.where(lambda x: x.opcode in ("BAR", "MEMBAR", "WARPSYNC"))
+    stores = sass.where(lambda x: x.opcode in ("STG", "ST", "ATOMG", "RED", "ATOM"))
     found = []
     for own in groups.values():
         for later in own[1:]:
-            before = [i for i in own if i < later and not any(i < b < later for b in barriers)]
+            before = [i for i in own if i < later and _is_between(stores, i, later)]
+            before = [i for i in before if not _is_between(barriers, i, later)]
             if later in wanted and any(_leads_to(flow, i, later) for i in reversed(before)):
                 found.append(later)
     return tuple(sorted(found))
+
+
+def _is_between(indices: Sequence[int], start: int, end: int) -> bool:
+    return bisect.bisect_right(indices, start) < bisect.bisect_left(indices, end)
 
 
 def _leads_to(flow: Flow, start: int, end: int) -> bool:

@@ -43,6 +43,10 @@ class Window(msgspec.Struct, frozen=True):
     #: The loop around it that moves the window's rows; None where it is a window along one axis.
     outer: Loop | None
     inner: Loop
+    #: What it reads is added up as it is, without a weight.
+    summed: bool = False
+    #: The window is of shared memory.
+    shared: bool = False
 
 
 def windows(tree: SourceTree, kernel: Kernel) -> tuple[Window, ...]:
@@ -95,10 +99,23 @@ class _Reader:
         if not self._is_short(found) or any(n.type in LOOPS and n.id != loop.id for n in walk(loop)):
             return None
         sums = [n for n in walk(loop) if self._adds(n, found.variable, places=True)]
-        for read in self._reads(loop) if sums else ():
-            if any(self._leads(n, read) for n in sums):
-                return Window(self.tree.span(read), self._name(read), None, found)
+        around = not sums and self._is_around_place(loop, found.variable)
+        for shared in (False, True):
+            for read in self._reads(loop, shared=shared) if sums or around else ():
+                summed = _is_summed(read)
+                at_place = around and found.variable in _WORD.findall(self.tree.code_of(read))
+                if (at_place or any(self._leads(n, read) for n in sums)) and (summed or not shared):
+                    return Window(self.tree.span(read), self._name(read), None, found, summed, shared)
         return None
+
+    def _is_around_place(self, loop: Node, variable: str) -> bool:
+        """`for (int j = i - r; j <= i + r; ++j)` around a place `i` of the thread's own."""
+        ends = (loop.child_by_field_name(part) for part in ("initializer", "condition"))
+        named = (
+            [n for n in _names(end) if self.tree.code_of(n) != variable] if end is not None else []
+            for end in ends
+        )
+        return all(any(self._is_place(n) and not _is_scaled(n, loop) for n in names) for names in named)
 
     def _is_own(self, read: Node, words: set[str]) -> bool:
         """Whether what is read is another element for each thread, as weights are not that all of them share."""
@@ -158,7 +175,8 @@ class _Reader:
         own = (n for name, n in added.items() if name != variable and name in self.own)
         return variable in added and any(not places or self._is_place(n) for n in own)
 
-    def _reads(self, inner: Node) -> Iterator[Node]:
+    def _reads(self, inner: Node, *, shared: bool = False) -> Iterator[Node]:
+        """What the loop loads, of global memory, or of shared memory."""
         # What a loop stores is no input: its steps hang on one another.
         stored = {self._name(n) for n in walk(inner) if n.type == "subscript_expression" and is_assigned(n)}
         for node in walk(inner):
@@ -168,7 +186,11 @@ class _Reader:
                 space = pointer.space if pointer is not None else "unknown"
                 names = set(_WORD.findall(self.tree.code_of(base)))
                 kept = bool(names & self.kept) or self._name(node) in stored
-                if space in ("global", "unknown") and not kept:
+                if (
+                    (space == "shared" and self._name(node) not in stored)
+                    if shared
+                    else (space in ("global", "unknown") and not kept)
+                ):
                     yield node
 
 
@@ -178,6 +200,35 @@ def _around(node: Node) -> Iterator[Node]:
     while around is not None and around.type in ("binary_expression", "parenthesized_expression"):
         yield around
         around = around.parent
+
+
+def _names(within: Node | None) -> list[Node]:
+    return [n for n in walk(within) if n.type == "identifier"] if within is not None else []
+
+
+def _is_scaled(name: Node, within: Node) -> bool:
+    """Whether a name is multiplied, or chooses an element, before it is part of an expression."""
+    around = name.parent
+    while around is not None and around.id != within.id:
+        operator = around.child_by_field_name("operator") if around.type == "binary_expression" else None
+        if around.type == "subscript_expression" or (
+            operator is not None and operator.type not in ("+", "-", "<", "<=")
+        ):
+            return True
+        around = around.parent
+    return False
+
+
+def _is_summed(read: Node) -> bool:
+    """`sum += a[j]`"""
+    around = read.parent
+    operator = around.child_by_field_name("operator") if around is not None else None
+    return (
+        operator is not None
+        and operator.type == "+="
+        and around is not None
+        and around.type == "assignment_expression"
+    )
 
 
 def _is_scaled_down(node: Node) -> bool:

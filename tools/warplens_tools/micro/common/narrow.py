@@ -4,7 +4,7 @@ are instructions. All of it is information, as what they cost hangs on what else
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 
@@ -95,7 +95,8 @@ class NarrowTool(SectorTool):
         )
 
     def _stored_bytes(self) -> Iterator[Finding]:
-        """Elements of one or two bytes, side by side, that a loop works out from no loads, and stores singly."""
+        """Elements of one or two bytes, side by side, that are stored singly: by a loop that works them out from no
+        loads, or most of what the kernel stores."""
         sass = self.sass
         beside = {p.index for p in sass.patterns if p.space == "global" and p.stride == p.width}
         stores: list[int] = []
@@ -104,6 +105,8 @@ class NarrowTool(SectorTool):
             moves = [i for i in inside if sass.instructions[i].opcode in ("LDG", "STG")]
             if beside.issuperset(moves) and not any(is_load(sass.instructions[i]) for i in moves):
                 stores += moves
+        looped = bool(stores)
+        stores = stores or self._small_stores(beside)
         width = max((access_bytes(sass.instructions[i]) for i in stores), default=0)
         line = sass.hottest_line(stores)
         if width > SMALL or line is None:
@@ -113,9 +116,9 @@ class NarrowTool(SectorTool):
             severity="information",
             confidence="low",
             message=(
-                f"Small elements one by one: this line stores {count(width, 'byte')} a thread in each iteration, "
-                f"{self.gpu.limits.warp_size * width} a request: vector accesses of 16 bytes take one instruction for "
-                f"{WIDE // width}."
+                f"Small elements one by one: this line stores {count(width, 'byte')} a thread"
+                f"{' in each iteration' if looped else ''}, {self.gpu.limits.warp_size * width} a request: vector "
+                f"accesses of 16 bytes take one instruction for {WIDE // width}."
             ),
             guidance=(
                 "Let each thread work out several neighbouring elements and store them as one vector (uchar4, uint4), "
@@ -124,6 +127,13 @@ class NarrowTool(SectorTool):
             evidence=(self.view.observe("bytes per access", float(width), "byte", float(WIDE)),),
             index_query="vectorized copy alignment 128 bit",
         )
+
+    def _small_stores(self, beside: Collection[int]) -> list[int]:
+        """Stores of one or two bytes by lanes side by side, where half of all that the kernel stores are such."""
+        sass = self.sass
+        every = [i for i in sass.where(lambda x: x.opcode == "STG") if i not in sass.flow.rare]
+        small = [i for i in every if i in beside and access_bytes(sass.instructions[i]) <= SMALL]
+        return small if 2.0 * sass.weigh(small) >= sass.weigh(every) else []
 
     def _is_unrolled(self, run: Run) -> bool:
         """Whether the compiler made them of one access in a loop, which walks on through wider elements."""
