@@ -33,11 +33,11 @@ for (int band = 0; band < bands; ++band) {
 
 **Evidence.** The barriers of the block in a loop of the kernel, those of loops within it left out, and branches between
 them that single threads take; calls of `sync` of a grid's group; arrays of global memory that a loop with a barrier
-stores to, and loads from at another place.
+stores to, and loads from at another place; else SASS: innermost loops with a barrier.
 
 **Threshold.** Three barriers an iteration, or one of the grid, or one beside such an array where the loop stores
-nothing to shared memory, in kernels of which barrier-tree, barrier-heavy and excess-barriers have nothing to say. It is
-information: how long the sections are is not weighed.
+nothing to shared memory, or one for each 24 instructions of a loop, in kernels of which barrier-tree, barrier-heavy and
+excess-barriers have nothing to say. It is information: how long the sections are is not weighed.
 
 **References.** CUDA C++ Programming Guide, "Synchronization Functions".
 """
@@ -56,6 +56,8 @@ from warplens_tools.text import Span
 
 #: Barriers of an iteration from which they are told.
 MANY = 3
+#: Instructions for each barrier up to which an iteration is short.
+SHORT = 24
 _SHOWN = 4
 
 
@@ -79,10 +81,13 @@ class BarriersPerStep(MicroTool):
             return
         found = [x for x in loops if len(x.barriers) >= MANY]
         handed = [x for x in loops if x.through]
-        if not (found or handed) or barrier_trees(self.view.tree, self.view.kernel):
+        if barrier_trees(self.view.tree, self.view.kernel):
             return
         others = (BarrierHeavy, ExcessBarriers)
         if any(tool.told(self.view) for tool in others):
+            return
+        if not (found or handed):
+            yield from self._of_short_steps()
             return
         worst = max(found, key=lambda x: len(x.barriers), default=None)
         if worst is None:
@@ -91,6 +96,38 @@ class BarriersPerStep(MicroTool):
         inner = [x for x in loops if x.barriers and x is not worst and _is_within(x.span, worst.span)]
         deepest = [x for x in inner if not any(y is not x and _is_within(y.span, x.span) for y in inner)]
         yield self._of_inner(deepest[0], worst) if deepest else self._of_block(worst)
+
+    def _of_short_steps(self) -> Iterator[Finding]:
+        """A loop of few instructions from barrier to barrier, of the kernel or of a function that it calls."""
+        flow, code = self.sass.flow, self.sass.instructions
+        for loop in flow.innermost_loops:
+            own = flow.instructions_of(loop)
+            barriers = [i for i in own if code[i].opcode == "BAR"]
+            if not barriers or len(own) > SHORT * len(barriers):
+                continue
+            place = self.hottest_place(barriers)
+            yield self.finding(
+                place.line,
+                related=place.related,
+                severity="information",
+                confidence="low",
+                message=(
+                    f"A barrier of the block for every {len(own) / len(barriers):.0f} instructions of this loop: a step "
+                    "takes as long as the block needs to meet, whatever it works out."
+                ),
+                guidance=(
+                    "Let an iteration do several steps or elements between two barriers, or let the lanes of one warp "
+                    "hand results on by shuffles, which need no barrier; where the steps hang on one another, many "
+                    "such problems at once fill the card."
+                ),
+                evidence=(
+                    self.view.observe(
+                        "instructions for each barrier", len(own) / len(barriers), "", float(SHORT)
+                    ),
+                    self.view.observe("barriers in an iteration", float(len(barriers))),
+                ),
+            )
+            return
 
     def _of_grid(self, found: LoopedBarriers) -> Finding:
         many = count(len(found.of_grid), "barrier")

@@ -77,7 +77,8 @@ class DivergentBarrier(MicroTool):
                 ),
                 guidance=(
                     "Close the branch before the barrier and open it again behind it, so that every thread of the "
-                    "block comes to the barrier."
+                    "block comes to the barrier; delete it where each thread of the branch reads nothing but what it "
+                    "wrote itself, or what was complete before."
                 ),
                 evidence=(self.view.observe("condition that divides a block", condition, tier="source"),),
                 related=tuple(RelatedSpan(b.span, "and this one in the same branch") for b in barriers[1:]),

@@ -134,10 +134,19 @@ class OccupancyBlockSize(MicroTool):
         deepest = max((p.depth for p in passes), default=0)
         return any(warps * p.busy < p.alone for p in passes if p.depth == deepest)
 
+    def _is_seen(self) -> bool:
+        """Whether the sectors of half of the global accesses are known, as often as each runs: what the others move may
+        take the block far longer than it counts for."""
+        told = {n for w in self.view.warp_accesses for n in w.lines_used}
+        known = {p.index for p in self.sass.patterns if p.space == "global" and p.sectors is not None}
+        every = self.sass.where(lambda x: x.opcode in ("LDG", "STG", "LD", "ST"))
+        known |= {i for i in every if self.sass.lines[i] in told}
+        return self.sass.weigh([i for i in every if i in known]) >= 0.5 * self.sass.weigh(every)
+
     def _slow_starts(self) -> Iterator[Finding]:
         """Blocks that are done before the card has started the next ones."""
         threads, sites = self.view.threads, self.view.sites
-        if not self.sass or threads is None or threads >= ENOUGH or not sites:
+        if not self.sass or threads is None or threads >= ENOUGH or not sites or not self._is_seen():
             return
         floor = self.view.waiting.floor
         demand = self.view.demand

@@ -44,6 +44,7 @@ from warplens_tools.micro.global_atomic_contention import GlobalAtomicContention
 from warplens_tools.micro.owned_sums import OwnedSums
 from warplens_tools.micro.scattered_atomics import ScatteredAtomics
 from warplens_tools.sass.pipes import GLOBAL_ATOMICS
+from warplens_tools.sass.varying import numbered
 
 _SUMS = frozenset({"atomicAdd", "atomicSub", "atomicInc", "atomicMin", "atomicMax", "atomicOr", "atomicAnd"})
 #: An element that is named by its index, or by a pointer and a distance: `count + leaf`.
@@ -67,8 +68,12 @@ class UpdatesByData(MicroTool):
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the first such atomic."""
-        found = [a for a in atomics(self.view.tree, self.view.kernel, self.view.dim3) if self._is_chosen(a)]
-        if not found or any(tool.told(self.view) for tool in _OTHERS):
+        every = atomics(self.view.tree, self.view.kernel, self.view.dim3)
+        found = [a for a in every if self._is_chosen(a)]
+        if any(tool.told(self.view) for tool in _OTHERS):
+            return
+        if not found:
+            yield from () if every else self._in_calls()
             return
         if self._is_little() and not any(map(self._is_waited_for, found)):
             return
@@ -93,6 +98,35 @@ class UpdatesByData(MicroTool):
             evidence=(
                 self.view.observe("atomics at places that data choose", float(len(found)), tier="source"),
             ),
+            index_query="histogram shared memory atomics",
+        )
+
+    def _in_calls(self) -> Iterator[Finding]:
+        """Atomics of functions that the kernel calls, where SASS shows that each lane goes to a place of its own, by
+        what it loaded or worked out beyond adding to its number."""
+        code, found = self.sass.instructions, self.sass.where(lambda x: x.opcode in GLOBAL_ATOMICS)
+        found = [i for i in found if i not in self.sass.flow.rare and i in self.sass.lane_dependent]
+        if not found or self._is_little():
+            return
+        beside, told = numbered(code), {p.index for p in self.sass.patterns if p.sectors is not None}
+        found = [i for i in found if i not in beside and i not in told]
+        if not found:
+            return
+        place = self.hottest_place(found)
+        yield self.finding(
+            place.line,
+            related=place.related,
+            severity="information",
+            confidence="low",
+            message=(
+                f"Update by an atomic{self.written_in(found)} at a place that each lane's data choose: a request takes "
+                "a sector of the L2 for each lane, and threads that meet at an element wait for each other there."
+            ),
+            guidance=(
+                "Order or partition the updates by their place, so that the part at work stays in the L2 or in shared "
+                "memory; where the places are few, let each block add up in a copy of its own and add that once."
+            ),
+            evidence=(self.view.observe("atomics at places that data choose", float(len(found))),),
             index_query="histogram shared memory atomics",
         )
 

@@ -133,7 +133,13 @@ def _in_tables(instructions: Sequence[Instruction]) -> frozenset[int]:
 
 
 def _follow(instructions: Sequence[Instruction], step: _Step) -> None:
-    """Takes `step` through the code until no way adds a register to what is marked before a block."""
+    """Takes `step` through the code until no way adds a register to what is marked before a block.
+
+    A routine that only computes, such as a division's, gives marked results where one of its operands is marked at that
+    call, whatever other calls hand it.
+    """
+    routines = _computing(instructions)
+    inside = {i for body, _, _ in routines.values() for i in body}
     blocks = basic_blocks(instructions)
     starts = {instructions[block.first].address: b for b, block in enumerate(blocks)}
     before: list[set[str]] = [set() for _ in blocks]
@@ -151,13 +157,45 @@ def _follow(instructions: Sequence[Instruction], step: _Step) -> None:
                 step(i, x, marked)
                 if x.opcode == "CALL":
                     changed |= _add(before, starts.get(x.target or -1), marked)
-                    marked |= returned & _written_in(instructions, x.target)
-            if instructions[block.last].opcode == "RET" and not marked <= returned:
+                    if x.target in routines:
+                        _, operands, results = routines[x.target]
+                        marked = marked | results if marked & operands else marked - results
+                    else:
+                        marked |= returned & _written_in(instructions, x.target)
+            returns = instructions[block.last].opcode == "RET" and block.last not in inside
+            if returns and not marked <= returned:
                 returned |= marked
                 changed = True
             for to in block.successors:
                 changed |= _add(before, to, marked)
             last = marked
+
+
+def _computing(instructions: Sequence[Instruction]) -> dict[int, tuple[frozenset[int], set[str], set[str]]]:
+    """Routines without memory, calls and lane numbers, by address: their instructions, the registers that they read
+    before they write them, and those that they write."""
+    found: dict[int, tuple[frozenset[int], set[str], set[str]]] = {}
+    for target in {x.target for x in instructions if x.opcode == "CALL" and x.target is not None}:
+        body = body_of(instructions, target)
+        if not body or any(_is_source(instructions[i]) for i in body):
+            continue
+        operands, results = set[str](), set[str]()
+        for i in sorted(body):
+            written, read = registers_of(instructions[i])
+            operands |= {name for name in read if not name.startswith(("P", "UP"))} - results
+            results |= written
+        found[target] = (frozenset(body), operands, results)
+    return found
+
+
+def _is_source(instruction: Instruction) -> bool:
+    """Whether what it writes may differ between lanes though nothing that it reads does, or it goes elsewhere."""
+    lanes = any(o.startswith(_LANE_SOURCES) for o in instruction.operands)
+    return (
+        lanes
+        or space_of(instruction) is not None
+        or instruction.opcode in ("CALL", "LDL", "LD", "SHFL", "BRX")
+    )
 
 
 def _written_in(instructions: Sequence[Instruction], target: int | None) -> set[str]:

@@ -69,7 +69,7 @@ def uneven_loops(tree: SourceTree, kernel: Kernel) -> tuple[UnevenLoop, ...]:
     if _TOGETHER.search(code):
         return ()
     names = names_in(expanded, kernel)
-    looped = _BARRIER not in code and re.search(r"\b(?:for|while)\b", code)
+    looped = re.search(r"\b(?:for|while)\b", code)
     found = _in_text(expanded, kernel, names) if looped else ()
     return found or _outermost(_in_calls(tree, expanded.tree, expanded.function.body, names.lanes, set()))
 
@@ -95,7 +95,7 @@ def _in_calls(
             continue
         inside, given = functions[0].body, _handed(file, tree, functions[0], call, lanes)
         code = file.code_of(inside)
-        if not given or _TOGETHER.search(code) or _BARRIER in code:
+        if not given or _TOGETHER.search(code):
             continue
         seen.add(name)
         own, loops = file.remembered(
@@ -135,13 +135,15 @@ def _handed(
 def _found(
     tree: SourceTree, within: Node, names: BodyNames, own: frozenset[str], *, called: bool = False
 ) -> Iterator[UnevenLoop]:
+    shares = _BARRIER in tree.code_of(within)
     for node in walk(within):
         condition = node.child_by_field_name("condition") if node.type in LOOPS else None
         body = node.child_by_field_name("body")
-        if condition is None or body is None or _WAITS.search(tree.code_of(node)):
+        code = tree.code_of(node)
+        if condition is None or body is None or _WAITS.search(code) or _BARRIER in code:
             continue
-        # What a function is handed may well be as long for all lanes.
-        ended = None if called else _by_length(tree, condition, body, names, own)
+        # What a function is handed may well be as long for all lanes, and what a block shares out is.
+        ended = None if called or shares else _by_length(tree, condition, body, names, own)
         if ended is None:
             ended = _by_data(tree, node, condition, body, names)
         if ended is not None:

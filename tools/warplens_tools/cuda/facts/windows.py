@@ -13,7 +13,9 @@ from tree_sitter import Node
 from warplens_tools.cuda.facts.lane_names import names_from
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.around import loops_around
+from warplens_tools.cuda.syntax.callees import called_names, functions_named
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, addends, is_assigned, walk
+from warplens_tools.cuda.values.constants import constants_of
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.cuda.values.loop_headers import Loop
@@ -53,12 +55,28 @@ def windows(tree: SourceTree, kernel: Kernel) -> tuple[Window, ...]:
     """The first such read of each pair of loops in the kernel's own text, in text order; where there is none, those of
     single loops."""
     expanded = kernel_tree(tree, kernel)
-    if expanded is None or not _NEEDED.search(expanded.tree.code_of(expanded.function.body)):
+    if expanded is None:
         return ()
-    reader = _Reader(expanded, kernel)
-    loops = [n for n in walk(expanded.function.body) if n.type == "for_statement"]
+    return _in_body(_Reader(expanded, kernel)) or _in_calls(tree, kernel, expanded)
+
+
+def _in_body(reader: _Reader) -> tuple[Window, ...]:
+    if not _NEEDED.search(reader.tree.code_of(reader.body)):
+        return ()
+    loops = [n for n in walk(reader.body) if n.type == "for_statement"]
     pairs = tuple(w for n in loops if (w := reader.window(n)) is not None)
     return pairs or tuple(w for n in loops if (w := reader.line(n)) is not None)
+
+
+def _in_calls(tree: SourceTree, kernel: Kernel, expanded: KernelTree) -> tuple[Window, ...]:
+    """Those of the device functions that the kernel calls, which ask for the thread's number themselves."""
+    for name in sorted(called_names(tree, expanded.tree.code_of(expanded.function.body))):
+        for function in functions_named(tree, name):
+            if function.is_device and "threadIdx" in tree.code_of(function.body):
+                found = _in_body(_Reader(KernelTree(tree, function, constants_of(tree)), kernel))
+                if found:
+                    return found
+    return ()
 
 
 class _Reader:

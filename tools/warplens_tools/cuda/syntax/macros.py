@@ -104,6 +104,8 @@ class MacroTable:
         #: What `expand` gave; expressions are asked for again and again.
         self._expanded: dict[str, str | None] = {}
         for macro in macros:
+            if _hides_type(macro):
+                continue
             other = self.by_name.get(macro.name)
             if other and (other.body, other.parameters) != (macro.body, macro.parameters):
                 self.ambiguous.add(macro.name)
@@ -159,6 +161,16 @@ class MacroTable:
 
 class _TooLargeError(Exception):
     """A macro expands beyond any sensible size."""
+
+
+#: Built-in types that headers give other meanings, under conditions that are not evaluated here.
+_TYPES = frozenset({"bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double"})
+
+
+def _hides_type(macro: Macro) -> bool:
+    """`#define int long_int`: a built-in type by a name that says nothing of it, which device code can do nothing with;
+    `#define float double` says what is meant."""
+    return macro.name in _TYPES and macro.parameters is None and not _TYPES.issuperset(macro.body.split())
 
 
 def _expand(text: str, table: MacroTable, active: frozenset[str], depth: int = 0) -> str:
