@@ -1299,7 +1299,7 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         ),
         Sample(
             "a row of a matrix but the diagonal",
-            kernel("if (i < n) for (int k = 0; k < n; ++k) if (k != i) o[i] += a[i * n + k] * o[k];"),
+            kernel("float s = 0; if (i < n) for (int k = 0; k < n; ++k) if (k != i) s += a[i * n + k] * o[k];"),
             finds=False,
         ),
     ),

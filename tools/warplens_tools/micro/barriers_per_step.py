@@ -112,8 +112,8 @@ class BarriersPerStep(MicroTool):
                 severity="information",
                 confidence="low",
                 message=(
-                    f"A barrier of the block for every {len(own) / len(barriers):.0f} instructions of this loop: a step "
-                    "takes as long as the block needs to meet, whatever it works out."
+                    f"A barrier of the block for every {len(own) / len(barriers):.0f} instructions of this loop: a "
+                    "step takes as long as the block needs to meet, whatever it works out."
                 ),
                 guidance=(
                     "Let an iteration do several steps or elements between two barriers, or let the lanes of one warp "
