@@ -53,7 +53,7 @@ extern "C" __global__ void pairs_within(const real *x, const real *y, int *pairs
     const int one = blockIdx.x * blockDim.x + threadIdx.x;
     if (one >= n) return;
     const real own_x = x[one], own_y = y[one];
-    for (int other = one + 1; other < n; ++other) {
+    for (int other = one + 1; other < n; ++other) {  // expect: all-pairs
         const real dx = x[other] - own_x;  // hint: aliasing-reload
         const real dy = y[other] - own_y;
         if (dx * dx + dy * dy < reach) pairs[atomicAdd(&pairs[other], 1)] = other; // expect: misaligned-access, expect: indirect-access

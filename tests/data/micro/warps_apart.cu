@@ -65,7 +65,7 @@ __global__ void neighbours(const float *in, float *out, int steps, int pitch)
     for (int s = 0; s < steps; ++s) {
         const float x = in[size_t(s) * pitch + at];  // hint: unoverlapped-copy
         ring[s % 8][t] = x;
-        __syncthreads();
+        __syncthreads();  // expect: barriers-per-step
         sum += x - ring[(s + 1) % 8][(t + 1) % 256];
         __syncthreads();
         most = fmaxf(most, sum);

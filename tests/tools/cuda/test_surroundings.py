@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from warplens_tools.cuda.facts.accesses import accesses
 from warplens_tools.cuda.model import LaunchSite, SourceModel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.cuda.project import Project, without_guard
 from warplens_tools.cuda.surroundings import defines_around, surroundings
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import layouts_of
+from warplens_tools.cuda.values.forms import describe
 from warplens_tools.text import SourceText
 
 KERNEL = "__global__ void k(float* x, int n) { x[threadIdx.x] = n; }\n"
@@ -137,6 +141,23 @@ def test_what_headers_define_counts_in_the_file(tmp_path: Path) -> None:
     }
     (kernel,) = met(tmp_path, files, "k.cu").kernels
     assert [array.sizes for array in kernel.arrays] == [(16, 4), (4,), (None,)]
+
+
+def test_what_headers_call_an_integer_is_one(tmp_path: Path) -> None:
+    files = {
+        "a.h": "#ifdef WIDE\ntypedef uint64_t col_t;\n#else\ntypedef uint32_t col_t;\n#endif\nusing Row = col_t;\n",
+        "b.h": "namespace q { typedef long long off_t; typedef double real; typedef off_t *place; }\n",
+        "k.cu": '#include "a.h"\n#include "b.h"\n__global__ void k(q::real* x, Row n) {'
+        " col_t i = threadIdx.x; q::off_t j = i * n; q::real r = 3; x[j] = r; x[(int)r] = 0; }\n",
+    }
+    model = met(tmp_path, files, "k.cu")
+    made = project(tmp_path, files)
+    text = SourceText(files["k.cu"], defines=defines_around(tmp_path / "k.cu", tmp_path / "k.cu", made))
+    known, unknown = accesses(parse_tree(text), model.kernels[0])
+    assert known.index is not None and describe(known.index) == "n * threadIdx.x"
+    assert unknown.index is None
+    assert layouts_of(parse_tree(text)).bytes("real") == 8
+    assert layouts_of(parse_tree(text)).bytes("col_t") is None
 
 
 def test_a_guard_goes_and_offsets_stay() -> None:

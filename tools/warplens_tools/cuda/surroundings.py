@@ -22,6 +22,7 @@ from warplens_tools.cuda.syntax.functions import functions_of, plain_name
 from warplens_tools.cuda.syntax.lexical import to_ascii, without_comments
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_apart
 from warplens_tools.cuda.values.constants import Constants, constants_of
+from warplens_tools.cuda.values.integer_names import TYPEDEF, built_in
 from warplens_tools.text import SourceText, Span
 
 #: Units that a header is read through, and units that are read for their calls, at most.
@@ -31,6 +32,9 @@ _CONSTANT = re.compile(
     r"^(?:(?:static|inline)\s+)*(?:constexpr|const)\s+(?:static\s+)?(?:unsigned\s+)?"
     r"(?:unsigned|int|long|short|size_t|u?int\d+_t|auto)(?:\s+int)?\s+(\w+)\s*=\s*([^;,{}\"]+);",
     re.MULTILINE,
+)
+_ALIAS = re.compile(
+    r"\btypedef\s+((?:\w+\s+)*?[\w:]+)\s+(\w+)\s*;|\busing\s+(\w+)\s*=\s*((?:\w+\s+)*[\w:]+)\s*;"
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _MAIN = re.compile(r"\bmain\s*\([^;{}]*\)\s*\{")
@@ -60,8 +64,9 @@ class Surroundings(msgspec.Struct, frozen=True):
 def defines_around(path: Path, unit: Path, project: Project) -> dict[str, str]:
     """Macros and integer constants of the project's headers that `path` is compiled with in `unit`, by name.
 
-    The key of a function-like macro has its parameters, as on a command line: "UP(a, b)". What the headers define
-    in several ways is left out, and so are constants that the file declares anew.
+    The key of a function-like macro has its parameters, as on a command line: "UP(a, b)"; that of a name for a built-in
+    type is "typedef NAME", which is no macro's. What the headers define in several ways is left out, and so are
+    constants that the file declares anew.
     """
     real = project.with_file(path)
     if real is None:
@@ -73,7 +78,17 @@ def defines_around(path: Path, unit: Path, project: Project) -> dict[str, str]:
     own = project.text(real).text
     words = set(_WORD.findall(own))
     found = ((n, b) for n, b in _defined(texts).items() if b is not None)
-    return {n: b for n, b in found if n not in words or not _declares(own, n)}
+    types = {f"{TYPEDEF}{n}": kind for n, kind in _types(texts).items() if n in words}
+    return types | {n: b for n, b in found if n not in words or not _declares(own, n)}
+
+
+def _types(texts: Iterable[str]) -> dict[str, str]:
+    """The names that headers give to built-in types, with these; of several the widest, where all are integers."""
+    known: dict[str, set[str]] = {}
+    for text in texts:
+        for old, name, alias, kind in _ALIAS.findall(text):
+            known.setdefault(name or alias, set()).add(" ".join((old or kind).split()))
+    return built_in(known)
 
 
 def _real(project: Project, path: Path) -> Path:

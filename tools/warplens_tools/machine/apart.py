@@ -24,7 +24,8 @@ def in_rows(
     index: Form, element: int, loops: Sequence[Loop], block: tuple[int, int, int] | None, limits: Limits
 ) -> bool:
     """Whether blocks, iterations, other rows of threads, or a share of a flat index go on where a lane is: one of them
-    moves the address by a cache line at most, and all of its values by a sector at least.
+    moves the address by a cache line at most, and all of its values by a sector at least; or lanes are rows of a
+    triangle.
 
     `element` is the bytes of one element, `block` the block's extents where they are known.
     """
@@ -33,7 +34,17 @@ def in_rows(
         step = abs(factor) * element
         if count > 1 and step <= limits.cache_line_bytes and count * step >= SECTOR_BYTES:
             return True
-    return False
+    # One launch, block or iteration takes one element of each of a triangle's rows, and others those beside.
+    goes = any(len(own) == 1 and own[0].kind in ("parameter", "block", "loop") for own, _ in index.terms)
+    return goes and grows(index)
+
+
+def grows(index: Form | None) -> bool:
+    """Whether neighbouring lanes lie the further apart the higher they are, as rows of a triangle do."""
+    forms = (index, *(o for s in index.symbols for o in s.operands)) if index is not None else ()
+    return any(
+        sum(s.mentions("threadIdx.x") for s in symbols) > 1 for form in forms for symbols, _ in form.terms
+    )
 
 
 def walks_record(index: Form, loops: Sequence[Loop], known: Mapping[str, int]) -> bool:
@@ -75,7 +86,8 @@ def _values(symbols: Monomial, loops: Sequence[Loop], block: tuple[int, int, int
     (symbol,) = moving
     if symbol.kind == "block":
         return _MANY
-    if len(symbols) > 1:
+    # Rows of the block's threads that go on by its own extent leave nothing out between them.
+    if len(symbols) > 1 and not (symbol.kind == "loop" and len(symbols) == 2):
         return 0
     if symbol.kind == "thread":
         return block["xyz".index(symbol.name[-1])] if block is not None else 0

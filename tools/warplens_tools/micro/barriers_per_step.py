@@ -36,8 +36,8 @@ them that single threads take; calls of `sync` of a grid's group; arrays of glob
 stores to, and loads from at another place; else SASS: innermost loops with a barrier.
 
 **Threshold.** Three barriers an iteration, or one of the grid, or one beside such an array where the loop stores
-nothing to shared memory, or one for each 24 instructions of a loop, in kernels of which barrier-tree, barrier-heavy and
-excess-barriers have nothing to say. It is information: how long the sections are is not weighed.
+nothing to shared memory, or one for each 16 instructions of a loop that moves data, in kernels of which barrier-tree,
+barrier-heavy and excess-barriers have nothing to say. It is information: how long the sections are is not weighed.
 
 **References.** CUDA C++ Programming Guide, "Synchronization Functions".
 """
@@ -52,12 +52,13 @@ from warplens_tools.finding import Finding, RelatedSpan, count
 from warplens_tools.micro.barrier_heavy import BarrierHeavy
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.excess_barriers import ExcessBarriers
+from warplens_tools.sass.pipes import space_of
 from warplens_tools.text import Span
 
 #: Barriers of an iteration from which they are told.
 MANY = 3
 #: Instructions for each barrier up to which an iteration is short.
-SHORT = 24
+SHORT = 16
 _SHOWN = 4
 
 
@@ -103,7 +104,9 @@ class BarriersPerStep(MicroTool):
         for loop in flow.innermost_loops:
             own = flow.instructions_of(loop)
             barriers = [i for i in own if code[i].opcode == "BAR"]
-            if not barriers or len(own) > SHORT * len(barriers):
+            # A tree that halves its distance moves nothing, and ends soon.
+            moves = any(space_of(code[i]) == "global" for i in own)
+            if not barriers or not moves or len(own) > SHORT * len(barriers):
                 continue
             place = self.hottest_place(barriers)
             yield self.finding(

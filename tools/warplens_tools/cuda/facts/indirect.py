@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.data_branches import BodyNames, names_in
+from warplens_tools.cuda.facts.lane_names import lane_names
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
@@ -16,6 +17,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 #: Names of members, and what stands in the brackets of an inner access: neither is added to the index itself.
 _MEMBER = re.compile(r"(?:\.|->)\s*[A-Za-z_]\w*")
 _INNER = re.compile(r"\[[^\[\]]*\]")
+_ACROSS = re.compile(r"\bthreadIdx\s*\.\s*[yz]\b")
 #: Iterations up to which a loop goes on to the neighbours of one chosen place.
 _FEW = 16
 
@@ -26,9 +28,19 @@ def indirect_accesses(
     """Those of `accesses`, which are the kernel's, that are so, in their order: no walks along a row, no atomics, and
     none whose lanes stand side by side from the chosen place on."""
     chosen = _chosen(tree, kernel, accesses)
+    beside = _along(tree, kernel) if chosen else frozenset()
     return tuple(
-        a for a, names in chosen if not _walks(a) and not _added(a.indices[0]) & (names.lanes - names.data)
+        a
+        for a, names in chosen
+        if not _walks(a) and not _added(a.indices[0]) & beside & (names.lanes - names.data)
     )
+
+
+def _along(tree: SourceTree, kernel: Kernel) -> frozenset[str]:
+    """The names that differ between the lanes of a warp as wide as one: those of `threadIdx.y` are the same for it."""
+    expanded = kernel_tree(tree, kernel)
+    code = expanded.tree.code_of(expanded.function.body) if expanded is not None else ""
+    return lane_names(_ACROSS.sub("0", code))
 
 
 def chosen_walks(

@@ -5,12 +5,12 @@ parameter that is called an index."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import SourceTree
-from warplens_tools.cuda.syntax.types import Integer, integer_type
+from warplens_tools.cuda.syntax.types import Integer, integer_type, type_bytes
 
 _ALIASES = "[(alias_declaration) (type_definition)] @alias"
 #: Words that stand with a type's name and do not change which it is.
@@ -25,12 +25,33 @@ _INDEX = re.compile(
     r"(?:\A|_)(?:ind|idx|size|offset|int)|Ind(?:ex|[A-Z_]|\Z)|Idx|Size|Offset|Int(?:eger|Type|[A-Z_]|\Z)"
 )
 _MAX_DEPTH = 8
+#: What a header's name for a built-in type has before it among a text's macros.
+TYPEDEF = "typedef "
 
 
 def aliases(tree: SourceTree) -> Mapping[str, frozenset[str]]:
-    """By name all that a file's aliases give it as a type, without qualifiers: several where branches of the
-    preprocessor differ."""
+    """By name all that the aliases of a file, else of its headers, give it as a type, without qualifiers: several where
+    branches of the preprocessor differ."""
     return tree.remembered("aliases", lambda: _aliases(tree))
+
+
+def built_in(known: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """The names of aliases that stand for built-in types, with these; of integers that differ with all, "|" between."""
+    found = {}
+    for name in known:
+        plain = _plain(known, name, 0)
+        whole = all(integer_type(kind) is not None for kind in plain)
+        if plain and (whole or (len(plain) == 1 and type_bytes(next(iter(plain))) is not None)):
+            found[name] = "|".join(sorted(plain))
+    return found
+
+
+def _plain(known: Mapping[str, Collection[str]], written: str, depth: int) -> frozenset[str]:
+    """All that a type may come to, aliases followed."""
+    kinds = known.get(written.rsplit("::", 1)[-1], ()) if depth <= _MAX_DEPTH else ()
+    if not kinds:
+        return frozenset({written})
+    return frozenset().union(*(_plain(known, QUALIFIER.sub(" ", k).strip(), depth + 1) for k in kinds))
 
 
 def _aliases(tree: SourceTree) -> dict[str, frozenset[str]]:
@@ -41,6 +62,9 @@ def _aliases(tree: SourceTree) -> dict[str, frozenset[str]]:
         if kind is not None and name is not None:
             written = " ".join(QUALIFIER.sub(" ", tree.code_of(kind)).split())
             found.setdefault(tree.code_of(name), set()).add(written)
+    for name, kind in tree.text.defines.items():
+        if name.startswith(TYPEDEF):
+            found.setdefault(name.removeprefix(TYPEDEF), set(kind.split("|")))
     return {name: frozenset(kinds) for name, kinds in found.items() if name.isidentifier()}
 
 
@@ -49,7 +73,7 @@ def integer_names(tree: SourceTree) -> frozenset[tuple[str, Integer]]:
     return tree.remembered("integer names", lambda: frozenset(_integers(aliases(tree))))
 
 
-def _integers(known: Mapping[str, frozenset[str]]) -> list[tuple[str, Integer]]:
+def _integers(known: Mapping[str, Collection[str]]) -> list[tuple[str, Integer]]:
     found = []
     for name in known:
         kinds = [_meaning(known, kind, 0) for kind in known[name]]
@@ -58,7 +82,7 @@ def _integers(known: Mapping[str, frozenset[str]]) -> list[tuple[str, Integer]]:
     return found
 
 
-def _meaning(known: Mapping[str, frozenset[str]], written: str, depth: int) -> Integer | None:
+def _meaning(known: Mapping[str, Collection[str]], written: str, depth: int) -> Integer | None:
     named = _ONE_NAME.fullmatch(written)
     direct = integer_type(written)
     if direct is not None or named is None or depth > _MAX_DEPTH or named[1] not in known:
