@@ -76,7 +76,7 @@ from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared, unqualified
 from warplens_tools.rewrite.common.launches import Launches, rounded_up
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, launched_outputs
-from warplens_tools.rewrite.common.own_records import Record, RecordReader
+from warplens_tools.rewrite.common.own_records import Record, RecordReader, record_axis
 from warplens_tools.rewrite.common.reading import View, refusing, require_apart, substituted
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.style import Style, indented
@@ -90,7 +90,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     del target
     require_apart(view)
     launches, outputs = launched_outputs(view)
-    axis = _axis(launches, outputs)
+    axis = record_axis(launches, outputs)
     records = list(RecordReader(view, axis).records())
     if not records:
         raise Refused("no record of a constant length is each thread's own")
@@ -98,21 +98,6 @@ def _apply(view: View, target: Target) -> RewriteResult:
         raise Refused("a launch passes the same memory twice")
     writer = _Writer(view, launches, outputs, axis, records)
     return writer.result()
-
-
-def _axis(launches: Launches, outputs: Outputs) -> Axis:
-    """The axis that numbers the records.
-
-    Raises:
-        Refused: threads are numbered in another way.
-    """
-    axes, alone = outputs.axes, [launches.block_value(1), launches.block_value(2)] == [1, 1]
-    if len(axes) != 1 or axes[0].letter != "x" or not axes[0].limit or not axes[0].value or not alone:
-        raise Refused("threads are not numbered along one axis up to a limit")
-    jumps = any(n.type == "return_statement" for w in outputs.work for n in walk(w))
-    if axes[0].offset or outputs.early or jumps:
-        raise Refused("some outputs are done early")
-    return axes[0]
 
 
 class _Writer:

@@ -23,6 +23,7 @@ from warplens_tools.rewrite.common.normal_macros import macros_out
 from warplens_tools.rewrite.common.normal_multiples import multiples_divided
 from warplens_tools.rewrite.common.normal_pointer_loops import pointers_counted
 from warplens_tools.rewrite.common.normal_pointers import still
+from warplens_tools.rewrite.common.normal_references import named_elements
 from warplens_tools.rewrite.common.normal_remainders import remainders_written
 from warplens_tools.rewrite.common.normal_trees import trees_apart
 from warplens_tools.rewrite.common.normal_windows import centred
@@ -33,6 +34,7 @@ _MOST = 12
 _Form = Callable[[SourceText, SourceTree, Kernel], tuple[TextEdit, ...]]
 #: What follows the loops, in this order.
 _FORMS: tuple[_Form, ...] = (
+    named_elements,
     addresses_added,
     pointers_counted,
     still,

@@ -14,7 +14,8 @@ from warplens_tools.cuda.values.forms import subtract
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.counting import counting
 from warplens_tools.rewrite.common.declared import plainly_declared_in
-from warplens_tools.rewrite.common.outputs import Axis
+from warplens_tools.rewrite.common.launches import Launches
+from warplens_tools.rewrite.common.outputs import Axis, Outputs
 from warplens_tools.rewrite.common.reading import View, field, operator_of, stores, unwrapped
 from warplens_tools.rewrite.common.spans import of_counter, span_of
 
@@ -213,6 +214,21 @@ class RecordReader:
     def _is_guard(self, node: Node) -> bool:
         """Whether a condition stands around all of the kernel's work."""
         return node.type == "if_statement" and node.parent is not None and node.parent.id == self.view.body.id
+
+
+def record_axis(launches: Launches, outputs: Outputs) -> Axis:
+    """The axis that numbers the records.
+
+    Raises:
+        Refused: threads are numbered in another way.
+    """
+    axes, alone = outputs.axes, [launches.block_value(1), launches.block_value(2)] == [1, 1]
+    if len(axes) != 1 or axes[0].letter != "x" or not axes[0].limit or not axes[0].value or not alone:
+        raise Refused("threads are not numbered along one axis up to a limit")
+    jumps = any(n.type == "return_statement" for w in outputs.work for n in walk(w))
+    if axes[0].offset or outputs.early or jumps:
+        raise Refused("some outputs are done early")
+    return axes[0]
 
 
 def _element(use: Node) -> Node | None:

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""structures-through-shared
+
+Bring each thread's structure in and out through shared memory, word by word.
+
+In an array of structures, as of particles, neighbouring lanes are a whole structure apart: every member that a warp
+loads or stores takes as many lines as the structures of 32 threads do. They stand behind each other, so a block can
+bring them in side by side, work on them in shared memory, and bring them out in the same way.
+
+```cuda
+struct Particle { float x, y, z, vx, vy, vz, charge; };
+__global__ void advance(Particle* particles, int n, float dt) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  Particle p = particles[i];
+  p.x += p.vx * dt;
+  p.y += p.vy * dt;
+  p.z += p.vz * dt;
+  particles[i] = p;
+}
+void run(Particle* particles, int n) {
+  advance<<<(n + 127) / 128, 128>>>(particles, n, 0.1f);
+}
+```
+
+```cuda
+struct Particle { float x, y, z, vx, vy, vz, charge; };
+
+#define STRUCTURES 128  // of a block, one for each thread
+
+__global__ void advance(Particle* particles, int n, float dt) {
+  __shared__ unsigned heldParticles[STRUCTURES * 7];
+  const int i0 = blockIdx.x * STRUCTURES;
+  const int held = n - i0 < STRUCTURES ? n - i0 : STRUCTURES;
+  unsigned* wordsParticles = reinterpret_cast<unsigned*>(particles + i0);
+  for (int t = threadIdx.x; t < held * 7; t += STRUCTURES) heldParticles[t] = wordsParticles[t];
+  __syncthreads();
+  int i = i0 + threadIdx.x;
+  if (i < n) {
+    Particle& ownParticle = *reinterpret_cast<Particle*>(heldParticles + threadIdx.x * 7);
+    Particle p = ownParticle;
+    p.x += p.vx * dt;
+    p.y += p.vy * dt;
+    p.z += p.vz * dt;
+    ownParticle = p;
+  }
+  __syncthreads();
+  for (int t = threadIdx.x; t < held * 7; t += STRUCTURES) wordsParticles[t] = heldParticles[t];
+}
+void run(Particle* particles, int n) {
+  advance<<<(n + STRUCTURES - 1) / STRUCTURES, STRUCTURES>>>(particles, n, 0.1f);
+}
+```
+
+An array that is only stored, as a whole and by every thread, is not brought in. Left alone: structures of less than 20
+bytes or more than 256, with members of more than four bytes, and those of which a thread uses others than its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.facts.aliasing import same_buffer
+from warplens_tools.cuda.model import Parameter
+from warplens_tools.cuda.syntax.tree import is_assigned, walk
+from warplens_tools.cuda.values.constants import layouts_of
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.declared import Declared, unqualified
+from warplens_tools.rewrite.common.launches import Launches, rounded_up
+from warplens_tools.rewrite.common.outputs import Axis, Outputs, launched_outputs
+from warplens_tools.rewrite.common.own_records import record_axis
+from warplens_tools.rewrite.common.reading import View, field, refusing, require_apart, substituted
+from warplens_tools.rewrite.common.sizes import host_text
+from warplens_tools.rewrite.common.style import Style, indented
+from warplens_tools.text import TextEdit
+
+_WORD = 4
+_LEAST_BYTES, _MOST_BYTES = 20, 256
+_STATIC_BYTES = 48 * 1024
+_PASSED = frozenset({"field_expression", "subscript_expression", "parenthesized_expression"})
+_CAVEAT = "undefined results if two of the buffers overlap"
+
+
+class _Held(msgspec.Struct, frozen=True):
+    """One array of structures, of which each thread has its own."""
+
+    parameter: Parameter
+    words: int
+    uses: tuple[Node, ...]
+    written: bool
+    #: What was there before is needed.
+    needed: bool
+
+    @property
+    def pitch(self) -> int:
+        """Words from structure to structure: an odd number, so that lanes fall into banks of their own."""
+        return self.words | 1
+
+
+def _apply(view: View, target: Target) -> RewriteResult:
+    require_apart(view)
+    launches, outputs = launched_outputs(view)
+    axis = record_axis(launches, outputs)
+    held = [found for p in view.kernel.parameters if (found := _held(view, axis, outputs, p)) is not None]
+    held = [one for one in held if not target.names or one.parameter.name in target.names]
+    if not held:
+        raise Refused("no array has a structure for each thread")
+    names = {one.parameter.name for one in held}
+    if len(same_buffer(view.file, view.model, view.kernel) & names) > 1:
+        raise Refused("a launch passes the same memory twice")
+    return _Writer(view, launches, outputs, axis, held).result()
+
+
+def _held(view: View, axis: Axis, outputs: Outputs, parameter: Parameter) -> _Held | None:
+    """An array whose structures are used by their threads alone; None for any other."""
+    layouts = layouts_of(view.tree)
+    record = layouts.record(layouts.plain(parameter.element_type)) if parameter.pointer else None
+    if record is None or parameter.element_type in view.kernel.template_parameters:
+        return None
+    if record.alignment != _WORD or not _LEAST_BYTES <= record.size <= _MOST_BYTES:
+        return None
+    uses = list[Node]()
+    for name in walk(view.body):
+        if name.type != "identifier" or view.code(name) != parameter.name:
+            continue
+        element = name.parent
+        if element is None or element.type != "subscript_expression" or element.children[0].id != name.id:
+            return None
+        indices = field(element, "indices").named_children
+        plain = len(indices) == 1 and view.code(indices[0]) == axis.name
+        if not plain or not view.is_plain_enough(element) or _is_lent(element):
+            return None
+        uses.append(element)
+    if not uses:
+        return None
+    whole = [use for use in uses if _is_put(use) and _comes_first(outputs, use)]
+    read = [use for use in uses if not _is_put(use)]
+    handed = any(_is_handed(view, use) for use in uses) and "const" not in parameter.type.split()
+    written = handed or any(is_assigned(_member(use)) or _steps(use) for use in uses)
+    return _Held(parameter, record.size // _WORD, tuple(uses), written, bool(read) or not whole)
+
+
+def _member(use: Node) -> Node:
+    """The whole member behind a structure: `p[i].pos[2]`."""
+    node = use
+    while node.parent is not None and node.parent.type in _PASSED and node.parent.children[0].id == node.id:
+        node = node.parent
+    return node
+
+
+def _steps(use: Node) -> bool:
+    outer = _member(use).parent
+    return outer is not None and outer.type == "update_expression"
+
+
+def _is_put(use: Node) -> bool:
+    """Whether the whole structure is stored here."""
+    outer = use.parent
+    return (
+        outer is not None
+        and outer.type == "assignment_expression"
+        and outer.children[0].id == use.id
+        and outer.children[1].type == "="
+    )
+
+
+def _comes_first(outputs: Outputs, use: Node) -> bool:
+    """Whether every output comes to this store."""
+    statement = use.parent.parent if use.parent is not None else None
+    return statement is not None and any(w.id == statement.id for w in outputs.work) and not outputs.others
+
+
+def _is_lent(use: Node) -> bool:
+    """Whether a member is an array that is passed on."""
+    outer = _member(use).parent
+    return outer is None or (
+        outer.type == "init_declarator" and field(outer, "declarator").type != "identifier"
+    )
+
+
+def _is_handed(view: View, use: Node) -> bool:
+    """Whether its place is, or may be, given to what may change it: by address, or as a reference to a function."""
+    outer = _member(use).parent
+    address = outer is not None and outer.type == "pointer_expression" and view.code(outer).startswith("&")
+    return address or (outer is not None and outer.type == "argument_list")
+
+
+class _Writer:
+    """The new text of one kernel."""
+
+    def __init__(
+        self, view: View, launches: Launches, outputs: Outputs, axis: Axis, held: Sequence[_Held]
+    ) -> None:
+        self.view, self.launches, self.outputs, self.axis, self.every = view, launches, outputs, axis, held
+        self.style = Style(view)
+        bytes_each = sum(one.pitch * _WORD for one in held)
+        threads = next((n for n in (128, 64, 32) if n * bytes_each <= _STATIC_BYTES), 0)
+        if not threads:
+            raise Refused("the structures of a warp do not fit into shared memory")
+        self.count = self.style.constant("kStructures", str(threads), "of a block, one for each thread")
+        self.first, self.held = self.style.local(f"{axis.name}0"), self.style.local("held")
+        self.t = self.style.local("t")
+        self.names = {one.parameter.name: self._named(one) for one in held}
+
+    def _named(self, one: _Held) -> tuple[str, str, str]:
+        """Of an array the shared memory, its words in memory, and the thread's own structure."""
+        name = one.parameter.name[:1].upper() + one.parameter.name[1:]
+        kind = one.parameter.element_type.replace("const", "").strip().rsplit("::", 1)[-1]
+        own = kind[:1].upper() + kind[1:] if len(self.every) == 1 else name
+        return tuple(map(self.style.local, (f"held{name}", f"words{name}", f"own{own}")))  # type: ignore[return-value]
+
+    def result(self) -> RewriteResult:
+        """All edits."""
+        for launch in self.launches.read():
+            limit = host_text(self.view, self.launches, launch, self.axis.limit)
+            self.launches.set(launch.grid, {0: rounded_up(limit, self.count)})
+            self.launches.set(launch.block, {0: self.count})
+        view, newline = self.view, self.view.text.newline
+        code = self.style.lines("\n".join(self._lines()))
+        text = f"{{{newline}{code}{newline}{self.style.margin}}}"
+        edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), text)
+        edits = (self.style.constants(), edit, *self.launches.edits())
+        names = ", ".join(self.names)
+        return RewriteResult(
+            edits, title=f"Bring structures of {names} through shared memory", caveat=_CAVEAT
+        )
+
+    def _lines(self) -> Iterator[str]:
+        axis = self.axis
+        for one in self.every:
+            yield f"__shared__ unsigned {self.names[one.parameter.name][0]}[{self.count} * {one.pitch}];"
+        yield f"const {unqualified(axis.type)} {self.first} = blockIdx.x * {self.count};"
+        left = f"{axis.limit} - {self.first}"
+        yield f"const int {self.held} = {left} < {self.count} ? {left} : {self.count};"
+        for one in self.every:
+            name, constant = one.parameter.name, "" if one.written else "const "
+            words = f"reinterpret_cast<{constant}unsigned*>({name} + {self.first})"
+            yield f"{constant}unsigned* {self.names[name][1]} = {words};"
+        yield from (self._moved(one, inward=True) for one in self.every if one.needed)
+        if any(one.needed for one in self.every):
+            yield "__syncthreads();"
+        yield f"{axis.type} {axis.name} = {self.first} + threadIdx.x;"
+        tests = [f"{axis.name} < {axis.limit}", *self.outputs.uniform, *self.outputs.others]
+        yield f"if ({' && '.join(tests)}) {{"
+        yield from (indented(line) for line in self._work())
+        yield "}"
+        if any(one.written for one in self.every):
+            yield "__syncthreads();"
+        yield from (self._moved(one, inward=False) for one in self.every if one.written)
+
+    def _moved(self, one: _Held, *, inward: bool) -> str:
+        """The loop that brings the structures of one array in or out."""
+        t, (shared, words, _) = self.t, self.names[one.parameter.name]
+        place = t if one.pitch == one.words else f"{t} / {one.words} * {one.pitch} + {t} % {one.words}"
+        head = f"for (int {t} = threadIdx.x; {t} < {self.held} * {one.words}; {t} += {self.count})"
+        inside, outside = f"{shared}[{place}]", f"{words}[{t}]"
+        return f"{head} {inside} = {outside};" if inward else f"{head} {outside} = {inside};"
+
+    def _work(self) -> Iterator[str]:
+        replaced = list[tuple[Node, str]]()
+        for one in self.every:
+            shared, _, own = self.names[one.parameter.name]
+            kind = one.parameter.element_type.replace("const", "").strip()
+            constant = "" if one.written else "const "
+            place = f"reinterpret_cast<{constant}{kind}*>({shared} + threadIdx.x * {one.pitch})"
+            yield f"{constant}{kind}& {own} = *{place};"
+            replaced += [(use, own) for use in one.uses]
+        for declared in self.outputs.declared:
+            yield self._declaration(declared, replaced)
+        for node in self.outputs.work:
+            yield self.style.code(
+                substituted(self.view, node, self._within(node, replaced)), self.view.margin(node)
+            )
+
+    def _declaration(self, one: Declared, replaced: Sequence[tuple[Node, str]]) -> str:
+        head = f"{one.type} {one.stars}{one.name}"
+        if one.value is None:
+            return f"{head}{f' = {one.text}' if one.text else ''};"
+        return f"{head} = {substituted(self.view, one.value, self._within(one.value, replaced))};"
+
+    @staticmethod
+    def _within(node: Node, replaced: Sequence[tuple[Node, str]]) -> list[tuple[Node, str]]:
+        return [(n, s) for n, s in replaced if node.start_byte <= n.start_byte < node.end_byte]
+
+
+REWRITE = Rewrite(
+    slug="structures-through-shared",
+    title="Bring each thread's structure in and out through shared memory",
+    apply=refusing(_apply),
+    answers=("strided-field-access", "uncoalesced-global-read", "uncoalesced-global-write"),
+    chance=0.5,
+    gain=1.6,
+    ranges={"kStructures": (32, 64, 128, 256)},
+)
