@@ -70,7 +70,6 @@ from collections.abc import Iterator, Sequence
 from tree_sitter import Node
 
 from warplens_tools.cuda.facts.aliasing import same_buffer
-from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared, unqualified
