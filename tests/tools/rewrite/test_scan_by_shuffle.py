@@ -142,3 +142,31 @@ LEFT = {
 @pytest.mark.parametrize("name", LEFT)
 def test_what_is_left_alone(name: str) -> None:
     assert not rewritten("scan-by-shuffle", LEFT[name])[0].edits
+
+
+@pytest.mark.compiler
+def test_the_run_may_tell_the_block() -> None:
+    code = """
+__global__ void scan_block(const int* in, int* out, int* totals, int n) {
+  extern __shared__ int temp[];
+  int tid = threadIdx.x;
+  int i = blockIdx.x * blockDim.x + tid;
+  temp[tid] = i < n ? in[i] : 0;
+  __syncthreads();
+  for (int offset = 1; offset < blockDim.x; offset <<= 1) {
+    int t = tid >= offset ? temp[tid - offset] : 0;
+    __syncthreads();
+    temp[tid] += t;
+    __syncthreads();
+  }
+  if (i < n) out[i] = temp[tid];
+  if (tid == blockDim.x - 1) totals[blockIdx.x] = temp[tid];
+}
+"""
+    main = """
+  int n = atoi(argv[1]), block = atoi(argv[2]);
+  Device<int> in(n), out(n), totals((n + block - 1) / block);
+  scan_block<<<(n + block - 1) / block, block, block * sizeof(int)>>>(in, out, totals, n); out.show(); totals.show();
+"""
+    after = holds("scan-by-shuffle", program(code, main), (1000, 256), (300, 96), (70, 32))
+    assert "temp[tid] = block_scan(temp[tid]);" in after

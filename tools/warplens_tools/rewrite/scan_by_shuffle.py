@@ -231,7 +231,7 @@ def _check(view: View, launches: Launches, one: _Found) -> None:
     """Raises `Refused` where not the whole block scans, one element a thread."""
     block = check_block(view, launches, one.thread)
     known = view.expanded.constants.value(one.limit, one.loop.start_byte)
-    if one.limit != "blockDim.x" and (known is None or known < block):
+    if one.limit != "blockDim.x" and (known is None or block is None or known < block):
         raise Refused("it is not known to scan the whole block")
     behind = view.tree.masked.code[one.loop.end_byte : view.body.end_byte].decode("ascii")
     changed = {name for name, _ in assigned(field(one.loop, "body"), view)} - {one.array}

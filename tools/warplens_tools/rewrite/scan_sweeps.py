@@ -150,6 +150,8 @@ def _apply(view: View, target: Target) -> RewriteResult:
     launches = Launches(view.text, view.model, view.kernel)
     launches.read()
     block = check_block(view, launches, found.thread)
+    if block is None:
+        raise Refused("its blocks are not known to be whole warps")
     count = view.expanded.constants.value(found.count, found.up.start_byte)
     twice = squeezed(found.count) in ("2*blockDim.x", "blockDim.x*2", "blockDim.x<<1", "(blockDim.x*2)")
     if (count is None or count != 2 * block) and not twice:

@@ -31,11 +31,11 @@ def shared_kind(view: View, array: str) -> str:
     return concrete
 
 
-def check_block(view: View, launches: Launches, thread: str) -> int:
-    """The threads of a block, which are whole warps of one dimension numbered by `thread`.
+def check_block(view: View, launches: Launches, thread: str) -> int | None:
+    """The threads of a block of one dimension, numbered by `thread`; None where the run tells how many they are.
 
     Raises:
-        Refused: they are not known to be.
+        Refused: they are no such block, or no whole warps.
     """
     code = view.code(view.body)
     alias = re.search(rf"\b{re.escape(thread)}\s*=\s*threadIdx\s*\.\s*x\s*[;,]", code)
@@ -56,8 +56,8 @@ def check_block(view: View, launches: Launches, thread: str) -> int:
     if any(launches.block_value(axis) not in (None, 1) for axis in (1, 2)):
         raise Refused("its blocks have two dimensions")
     block = launches.block_value(0)
-    if block is None or block % _WARP:
-        raise Refused("its blocks are not known to be whole warps")
+    if block is not None and block % _WARP:
+        raise Refused("its blocks are no whole warps")
     return block
 
 
