@@ -82,18 +82,30 @@ _AGAIN = LOOPS | {"switch_statement", "lambda_expression"}
 
 def _march(view: View, target: Target) -> RewriteResult:
     del target
+    return marched(view)
+
+
+def marched(
+    view: View, *, along: str = "", wanted: str = "kOutputs", outputs: int = _OUTPUTS
+) -> RewriteResult:
+    """The kernel with consecutive outputs a thread, along the last axis of the launch or along `along`; `wanted` is
+    what the constant is called that says how many.
+
+    Raises:
+        Refused: an output of a thread is not one by itself, or nothing limits them.
+    """
     require_apart(view)
     if any(name.startswith("atomic") for name, _ in calls(view.body, view)):
         raise Refused("its outputs are counted up in memory")
     launches = Launches(view.text, view.model, view.kernel)
     top = statements(view.body)
-    axis, letter = _axis(view, top, launches)
+    axis, letter = _axis(view, top, launches, along)
     _check(view, axis, letter)
-    return _written(view, launches, top, axis, letter)
+    return _written(view, launches, top, axis, letter, wanted, outputs)
 
 
-def _axis(view: View, top: list[Node], launches: Launches) -> tuple[Declared, str]:
-    """The variable that numbers outputs along the last axis of the launch, and that axis."""
+def _axis(view: View, top: list[Node], launches: Launches, along: str) -> tuple[Declared, str]:
+    """The variable that numbers outputs along an axis of the launch, and that axis."""
     site = launches.read()[0].site
     found: dict[str, Declared] = {}
     for node in top:
@@ -101,11 +113,11 @@ def _axis(view: View, top: list[Node], launches: Launches) -> tuple[Declared, st
             letter = axis_letter(view.forms.form(one.value), site) if one.value is not None else ""
             if letter and letter not in found:
                 found[letter] = one
-    if "x" not in found or len(found) < 2:
+    if (along or "x") not in found or (not along and len(found) < 2):
         raise Refused("its outputs lie along one axis")
-    letter = max(found)
+    letter = along or max(found)
     if _is_needed_beside(view, found[letter]):
-        raise Refused("the last axis is declared with what others rest on")
+        raise Refused("the axis is declared with what others rest on")
     return found[letter], letter
 
 
@@ -185,9 +197,17 @@ def _is_looped(node: Node, body: Node) -> bool:
     return False
 
 
-def _written(view: View, launches: Launches, top: list[Node], axis: Declared, letter: str) -> RewriteResult:
+def _written(
+    view: View,
+    launches: Launches,
+    top: list[Node],
+    axis: Declared,
+    letter: str,
+    wanted: str,
+    outputs: int,
+) -> RewriteResult:
     style = Style(view)
-    count = style.constant("kOutputs", str(_OUTPUTS), "of a thread")
+    count = style.constant(wanted, str(outputs), "of a thread")
     counter, first = style.local("o"), style.local(f"{axis.name}0")
     kind = unqualified(axis.type)
     form = view.forms.form(axis.value) if axis.value is not None else None
@@ -207,7 +227,7 @@ def _written(view: View, launches: Launches, top: list[Node], axis: Declared, le
     for launch in launches.read():
         launches.set(launch.grid, {index: rounded_up(launch.grid.axis(index), count)})
     edits = (style.constants(), edit, *launches.edits())
-    return RewriteResult(edits, title=f"Work out {_OUTPUTS} outputs of a column one after another")
+    return RewriteResult(edits, title=f"Work out {outputs} outputs of a column one after another")
 
 
 def _split(view: View, top: list[Node], axis: Declared) -> tuple[list[str], list[str]]:

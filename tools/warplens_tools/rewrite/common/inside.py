@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.comparisons import OPPOSITE
+from warplens_tools.cuda.syntax.comparisons import NEGATED
 from warplens_tools.cuda.syntax.lexical import matching
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.cuda.syntax.types import integer_type
@@ -125,9 +125,20 @@ class Tests:
         if node.type == "if_statement":
             leaves = statements(taken)[-1].type in JUMPS if statements(taken) else True
         else:
-            leaves = other is not None and self._rests(other) and not self._rests(taken)
+            leaves = other is not None and self._leaves(condition, taken, other)
         holds = self._all(condition, "||" if leaves else "&&", negated=leaves)
         return Test(node, holds, other if leaves else taken) if holds else None
+
+    def _leaves(self, condition: Node, taken: Node, other: Node) -> bool:
+        """Whether a choice is for its second value inside: for what is tested itself, against an edge, what is mirrored
+        there, or a place from the other end.
+        """
+        if not self._rests(other) or not self._rests(taken):
+            return self._rests(other)
+        second, tested = unwrapped(other), condition
+        sides = [n for n in (tested.child_by_field_name("left"), tested.child_by_field_name("right")) if n]
+        subjects = {self.view.code(unwrapped(n)) for n in sides if self._rests(n)}
+        return second.type == "conditional_expression" or self.view.code(second) in subjects
 
     def _clamp(self, node: Node) -> Test | None:
         name, given = self.view.code(field(node, "function")), field(node, "arguments").named_children
@@ -147,13 +158,17 @@ class Tests:
             left = self._all(field(node, "left"), joined, negated=negated)
             right = self._all(field(node, "right"), joined, negated=negated)
             return (*left, *right) if left and right else ()
-        if node.type != "binary_expression" or operator_of(node) not in OPPOSITE:
+        if node.type != "binary_expression" or operator_of(node) not in NEGATED:
             return ()
         sides = field(node, "left"), field(node, "right")
         if sum(self._rests(s) for s in sides) != 1:
             return ()
-        kind = operator_of(node)
-        holds = self._holds(sides[0], OPPOSITE[kind] if negated else kind, sides[1])
+        kind = NEGATED[operator_of(node)] if negated else operator_of(node)
+        if kind == "!=":
+            # what is not the first is behind it, what is not the last is before it: enough for all iterations
+            own, other = sides if self._rests(sides[0]) else sides[::-1]
+            sides, kind = (own, other), ">" if self.view.value(other) == 0 else "<"
+        holds = self._holds(sides[0], kind, sides[1]) if kind != "==" else ""
         return (holds,) if holds else ()
 
     def _rests(self, node: Node, deep: int = 0) -> bool:

@@ -17,6 +17,7 @@ from warplens_tools.rewrite.common.normal_conditions import conditions_apart
 from warplens_tools.rewrite.common.normal_counters import declared_by_loops
 from warplens_tools.rewrite.common.normal_ends import counters_alone
 from warplens_tools.rewrite.common.normal_guards import limits_named
+from warplens_tools.rewrite.common.normal_indices import indices_out
 from warplens_tools.rewrite.common.normal_lambdas import lambdas_out
 from warplens_tools.rewrite.common.normal_loops import normalised
 from warplens_tools.rewrite.common.normal_macros import macros_out
@@ -61,6 +62,7 @@ def _plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
     now = _repeated(macros_out, text, path, kernel)
     now = _repeated(lambdas_out, now, path, kernel)
     now = _repeated(written_out, now, path, kernel)
+    now = _repeated(indices_out, now, path, kernel)
     mine = parse(now, path).kernel(kernel.qualified_name) if now is not text else kernel
     if mine is None or mine.broken:
         return None
