@@ -125,3 +125,81 @@ def test_a_walk_may_begin_behind_its_first_element() -> None:
     assert "first >= 1" in after
     later = AVERAGE.replace("d = 1", "d = 5")
     assert rewritten("row-in-vectors", program(later, RUN_AVERAGE))[0].refused
+
+
+STRETCHES = {
+    "strings end to end": (
+        """
+__global__ void hashes(const unsigned char* chars, const int* offsets, unsigned* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  unsigned hash = 2166136261u;
+  for (int k = offsets[i]; k < offsets[i + 1]; k++) {
+    hash ^= chars[k];
+    hash *= 16777619u;
+  }
+  out[i] = hash;
+}
+""",
+        "Device<unsigned char> c(n * 40); Device<unsigned> o(n); hashes<<<(n + 63) / 64, 64>>>(c, at, o, n); o.show();",
+    ),
+    "rows of a sparse matrix": (
+        """
+template <typename T>
+__global__ void spmv(const int* __restrict__ rows, const int* __restrict__ cols, const T* __restrict__ vals,
+                     const T* x, T* y, int n)
+{
+    for (int r = blockIdx.x * blockDim.x + threadIdx.x; r < n; r += gridDim.x * blockDim.x) {
+        int begin = rows[r], end = rows[r + 1];
+        T sum = 0;
+        for (int e = begin; e < end; ++e) sum += vals[e] * x[cols[e] & 15];
+        y[r] = sum;
+    }
+}
+""",
+        "Device<int> c(n * 40); Device<float> v(n * 40), x(16), y(n); spmv<float><<<2, 64>>>(at, c, v, x, y, n); y.show();",
+    ),
+    "words of neighbours, if there are any": (
+        """
+__global__ void degrees(const int *start, const int *next, const short *weight, int *out, int n)
+{
+    int v = threadIdx.x + blockIdx.x * blockDim.x;
+    if (v < n) {
+        int first = start[v];
+        const int last = start[v + 1];
+        int most = 0;
+        if (last > first) {
+            for (int e = first; e < last; e++) { if (weight[e] > most) { most = weight[e]; } }
+        }
+        out[v] = most + first;
+    }
+}
+""",
+        "Device<int> x(n * 40), o(n); Device<short> w(n * 40); degrees<<<(n + 63) / 64, 64>>>(at, x, w, o, n); o.show();",
+    ),
+}
+LENGTHS = """
+  int n = atoi(argv[1]); Device<int> at(n + 1); at.data[0] = atoi(argv[2]);
+  for (int i = 0; i < n; i++) at.data[i + 1] = at.data[i] + i * 7 % 37;
+"""
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", STRETCHES)
+def test_stretches_that_data_tell_begin_at_a_vector(name: str) -> None:
+    kernel, main = STRETCHES[name]
+    after = holds("row-in-vectors", program(kernel, LENGTHS + "  " + main), (100, 0), (37, 3), relative=1e-4)
+    assert " % kVector; first" in after
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("hash *= 16777619u;", "hash *= 16777619u; offsets[i + 1] = k;"),
+        ("k = offsets[i]; k", "k = offsets[i++]; k"),
+        ("for (int k = offsets", "if (n > 3) for (int k = offsets"),
+    ],
+)
+def test_other_stretches_stay(old: str, new: str) -> None:
+    text = STRETCHES["strings end to end"][0].replace("const int* offsets", "int* offsets").replace(old, new)
+    assert rewritten("row-in-vectors", text)[0].refused

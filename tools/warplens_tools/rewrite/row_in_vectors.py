@@ -48,6 +48,7 @@ __global__ void hashes(const unsigned char* keys, unsigned int* out, int n, int 
 }
 ```
 
+A stretch whose begin data tell, as that of a string among others, is walked from the vector that it begins in.
 Left alone: a loop that is left early or steps otherwise than by one, one that reads other elements of a row that it
 writes, and elements of 8 bytes and more.
 """
@@ -58,11 +59,20 @@ from collections.abc import Sequence
 
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.cuda.values import forms
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target, along_one_axis
 from warplens_tools.rewrite.common.declared import declared_in
-from warplens_tools.rewrite.common.reading import View, field, refusing, statements, unwrapped
+from warplens_tools.rewrite.common.reading import (
+    View,
+    assigned,
+    field,
+    refusing,
+    statements,
+    stores,
+    unwrapped,
+)
 from warplens_tools.rewrite.common.vectors import CAVEAT, Array, Work, read_arrays
 from warplens_tools.rewrite.common.widened import widened
 
@@ -72,6 +82,7 @@ _WIDEST_ELEMENT = 4
 _FEW = 16
 #: Elements that a walk may leave out at the begin: less than any vector has.
 _LATEST = 4
+_EFFECTS = frozenset({"call_expression", "assignment_expression", "update_expression"})
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
@@ -96,27 +107,50 @@ def _work(view: View, loop: Node) -> Work:
         Refused: it is no walk along a row of the thread's own.
     """
     known, initial = view.forms.loop(loop), loop.child_by_field_name("initializer")
-    if initial is None or initial.type != "declaration" or known.comparison != "<" or known.first is None:
+    if initial is None or initial.type != "declaration" or known.comparison != "<" or known.origin is None:
         raise Refused(_WHY)
     declared = declared_in(view, initial)
     short = known.trips is not None and known.trips < _FEW
     if len(declared) != 1 or known.step is None or known.step.value != 1 or short:
         raise Refused(_WHY)
-    begun = known.first.value
-    if begun is None or not 0 <= begun < _LATEST:
+    begun, limit = known.origin.value, field(unwrapped(field(loop, "condition")), "right")
+    begin = ""
+    if begun is None:
+        begin, begun = _stretch(view, loop, declared[0].value, limit), known.origin.constant
+    elif not 0 <= begun < _LATEST:
         raise Refused(_WHY)
     if not any(_is_own(view, node, known.counter) for node in view.elements(field(loop, "body"))):
         raise Refused(_WHY)
     return Work(
         name=declared[0].name,
         type=declared[0].type,
-        limit=view.written(field(unwrapped(field(loop, "condition")), "right")),
+        limit=view.written(limit),
         statements=tuple(statements(field(loop, "body"))),
         counter=known.counter,
         stride=forms.number(1),
-        base=str(begun) if begun else "",
+        base=str(begun) if begun and not begin else "",
         begun=begun,
+        begin=begin,
     )
+
+
+def _stretch(view: View, loop: Node, first: Node | None, limit: Node) -> str:
+    """Where a stretch begins that data tell the ends of, as written: `offsets[i]` of a string among others.
+
+    Raises:
+        Refused: its ends may be others in the loop, or cannot be named before it.
+    """
+    outer, body = loop.parent, field(loop, "body")
+    parts = [n for n in (first, limit) if n is not None]
+    effects = any(n.type in _EFFECTS for part in parts for n in walk(part))
+    if len(parts) < 2 or effects or outer is None or outer.type != "compound_statement":
+        raise Refused(_WHY)
+    changed = {name for name, _ in assigned(body, view)} | {view.array(e) for e in stores(view, body)}
+    asked = {name for part in parts for name in view.names(part)}
+    asked |= {view.array(e) for part in parts for e in view.elements(part)}
+    if changed & asked or "atomic" in view.code(body):
+        raise Refused(_WHY)
+    return view.written(parts[0])
 
 
 def _check_behind(view: View, loop: Node, arrays: Sequence[Array]) -> None:

@@ -6,12 +6,15 @@ from __future__ import annotations
 import itertools
 import re
 
+import msgspec
 from tree_sitter import Node
 
 from warplens_tools.rewrite.common.declared import Declared, unqualified
 from warplens_tools.rewrite.common.reading import View, renamed, substituted
 from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.rewrite.common.vectors import Array, Work
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 class VectorWriter:
@@ -35,11 +38,28 @@ class VectorWriter:
         self.parts = {(a.name, a.number): _local(style, known, _part(a.name, a.number)) for a in arrays}
         self.type = unqualified(work.type)
         #: Elements at the begin that the loop leaves out: vectors begin before them, where rows are aligned.
-        self.skipped = work.begun if work.base == str(work.begun) and 0 < work.begun < count else 0
+        self.skipped = str(work.begun) if work.base == str(work.begun) and 0 < work.begun < count else ""
+        #: What the ends of a stretch that data tell are called, each once.
+        self.ends = list[str]()
+        if work.begin:
+            self.skipped = self._end("begin", work.begin, known)
+            self.work = msgspec.structs.replace(work, limit=self._end("end", work.limit, known))
+
+    def _end(self, wanted: str, written: str, known: dict[str, str]) -> str:
+        """A name for an end of a stretch, which is declared where it has none."""
+        if _WORD.fullmatch(written):
+            return written
+        name = _local(self.style, known, wanted)
+        self.ends.append(f"const {self.type} {name} = {written};")
+        return name
 
     def loop(self) -> str:
         """The loop over the work's indices."""
         work = self.work
+        if work.begin:
+            begin = f"{self.skipped} - {self.skipped} % {self.vector}"
+            head = f"for ({self.type} {self.first} = {begin}; {self.first} < {work.limit}; {self.first} += {self.vector}) {{"
+            return "\n".join([*self.ends, head, indented(self.vectors()), "}"])
         if not work.first:
             head = f"for ({self.type} {self.first} = 0; {self.first} < {work.limit}; {self.first} += {self.vector}) {{"
             return f"{head}\n{indented(self.vectors())}\n}}"

@@ -100,6 +100,8 @@ class Work(msgspec.Struct, frozen=True):
     stride: Form | None = None
     #: The constant in what all threads begin at: `kHeld * 32` elements that were taken before.
     begun: int = 0
+    #: In a loop over a stretch that data tell the begin of: that, as written.
+    begin: str = ""
 
     def fields(self, offset: Form) -> int | None:
         """Elements from one index to the next; None where that is no constant."""

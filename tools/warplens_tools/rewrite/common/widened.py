@@ -16,6 +16,9 @@ from warplens_tools.rewrite.common.vector_writer import VectorWriter
 from warplens_tools.rewrite.common.vectors import WIDEST, Array, Work, elements_of_vector
 from warplens_tools.text import TextEdit
 
+#: Elements of a vector in a stretch that data tell the ends of.
+_SHORT = 8
+
 
 class Widened(msgspec.Struct, frozen=True):
     """The edits, and each loop that they replace with the arrays it walks."""
@@ -43,6 +46,8 @@ def widened(
             why = str(error)
             continue
         count = elements_of_vector(view, arrays)
+        # stretches among others are short: a vector has to fit between their ends
+        count = min(count, _SHORT) if work.begin else count
         if count not in vectors:
             said = f"elements at a time, up to {WIDEST} bytes"
             vectors[count] = style.constant("kVector", str(count), said)
