@@ -157,7 +157,8 @@ __global__ void spmv(const int* __restrict__ rows, const int* __restrict__ cols,
     }
 }
 """,
-        "Device<int> c(n * 40); Device<float> v(n * 40), x(16), y(n); spmv<float><<<2, 64>>>(at, c, v, x, y, n); y.show();",
+        "Device<int> c(n * 40); Device<float> v(n * 40), x(16), y(n);\n"
+        "  spmv<float><<<2, 64>>>(at, c, v, x, y, n); y.show();",
     ),
     "words of neighbours, if there are any": (
         """
@@ -175,7 +176,8 @@ __global__ void degrees(const int *start, const int *next, const short *weight, 
     }
 }
 """,
-        "Device<int> x(n * 40), o(n); Device<short> w(n * 40); degrees<<<(n + 63) / 64, 64>>>(at, x, w, o, n); o.show();",
+        "Device<int> x(n * 40), o(n); Device<short> w(n * 40);\n"
+        "  degrees<<<(n + 63) / 64, 64>>>(at, x, w, o, n); o.show();",
     ),
 }
 LENGTHS = """

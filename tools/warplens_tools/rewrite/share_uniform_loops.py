@@ -71,8 +71,11 @@ _WARP, _FEW = 32, 64
 def apply(found: Opened) -> RewriteResult:
     """Deal out every loop that the threads of a block run alike."""
     size = found.launches.block_value(0)
-    if (size is not None and (size % _WARP or size < _FEW)) or (
-        any(found.launches.block_value(a) not in (None, 1) for a in (1, 2))
+    if (
+        size is None
+        or size % _WARP
+        or size < _FEW
+        or any(found.launches.block_value(a) not in (None, 1) for a in (1, 2))
     ):
         raise Refused("its blocks are no whole warps of one dimension")
     found.launches.read()

@@ -26,14 +26,14 @@ void run(Particle* particles, int n) {
 ```cuda
 struct Particle { float x, y, z, vx, vy, vz, charge; };
 
-#define STRUCTURES 128  // of a block, one for each thread
+constexpr int kStructures = 128;  // of a block, one for each thread
 
 __global__ void advance(Particle* particles, int n, float dt) {
-  __shared__ unsigned heldParticles[STRUCTURES * 7];
-  const int i0 = blockIdx.x * STRUCTURES;
-  const int held = n - i0 < STRUCTURES ? n - i0 : STRUCTURES;
+  __shared__ unsigned heldParticles[kStructures * 7];
+  const int i0 = blockIdx.x * kStructures;
+  const int held = n - i0 < kStructures ? n - i0 : kStructures;
   unsigned* wordsParticles = reinterpret_cast<unsigned*>(particles + i0);
-  for (int t = threadIdx.x; t < held * 7; t += STRUCTURES) heldParticles[t] = wordsParticles[t];
+  for (int t = threadIdx.x; t < held * 7; t += kStructures) heldParticles[t] = wordsParticles[t];
   __syncthreads();
   int i = i0 + threadIdx.x;
   if (i < n) {
@@ -45,10 +45,10 @@ __global__ void advance(Particle* particles, int n, float dt) {
     ownParticle = p;
   }
   __syncthreads();
-  for (int t = threadIdx.x; t < held * 7; t += STRUCTURES) wordsParticles[t] = heldParticles[t];
+  for (int t = threadIdx.x; t < held * 7; t += kStructures) wordsParticles[t] = heldParticles[t];
 }
 void run(Particle* particles, int n) {
-  advance<<<(n + STRUCTURES - 1) / STRUCTURES, STRUCTURES>>>(particles, n, 0.1f);
+  advance<<<(n + kStructures - 1) / kStructures, kStructures>>>(particles, n, 0.1f);
 }
 ```
 

@@ -58,7 +58,8 @@ class VectorWriter:
         work = self.work
         if work.begin:
             begin = f"{self.skipped} - {self.skipped} % {self.vector}"
-            head = f"for ({self.type} {self.first} = {begin}; {self.first} < {work.limit}; {self.first} += {self.vector}) {{"
+            head = f"for ({self.type} {self.first} = {begin}; {self.first} < {work.limit}; "
+            head += f"{self.first} += {self.vector}) {{"
             return "\n".join([*self.ends, head, indented(self.vectors()), "}"])
         if not work.first:
             head = f"for ({self.type} {self.first} = 0; {self.first} < {work.limit}; {self.first} += {self.vector}) {{"
