@@ -105,7 +105,8 @@ void run(const float* in, float* out, int width, int height) {
 }
 ```
 
-Left alone: what one number is divided into, elements that inner loops walk, and arrays that are read and written.
+Elements that short loops walk, as over a window, are brought in with the rows that these go through. Left alone: loops
+of a run-time length, and arrays that are read and written.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import type_bytes
-from warplens_tools.rewrite import inside_without_tests
+from warplens_tools.rewrite import index_into_axes, inside_without_tests
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.chains import Chain
 from warplens_tools.rewrite.common.declared import plainly_declared_in
@@ -175,9 +176,25 @@ def _inside(text: SourceText, model: SourceModel, kernel: Kernel, target: Target
 
 _CHAIN = Chain(Rewrite("march-beside", _TITLE, refusing(_beside)), Rewrite("rows-inside", _TITLE, _inside))
 
-REWRITE = _CHAIN.rewrite(
-    __name__,
-    _TITLE,
+
+def _chained(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+    return _CHAIN.result(_TITLE, text, model, kernel, target)
+
+
+def _apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+    """Of outputs along several axes, or of those that one number is divided into."""
+    found = _chained(text, model, kernel, target)
+    if found.edits:
+        return found
+    numbered = Chain(index_into_axes.REWRITE, Rewrite("stencil-in-vectors", _TITLE, _chained))
+    after = numbered.result(_TITLE, text, model, kernel, target)
+    return after if after.edits else found
+
+
+REWRITE = Rewrite(
+    slug="stencil-in-vectors",
+    title=_TITLE,
+    apply=_apply,
     answers=("scalar-access", "low-ilp", "missing-cache-reuse", "elements-read-again"),
     chance=0.5,
     gain=2.2,

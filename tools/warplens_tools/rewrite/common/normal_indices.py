@@ -45,6 +45,15 @@ def indices_out(text: SourceText, file: SourceTree, kernel: Kernel) -> tuple[Tex
     return ()
 
 
+def _is_extreme(node: Node) -> bool:
+    """Whether it is a call of `max` or `min`, or its list."""
+    call = node.parent if node.type == "argument_list" else node
+    function = (
+        call.child_by_field_name("function") if call is not None and call.type == "call_expression" else None
+    )
+    return function is not None and function.text in (b"max", b"min")
+
+
 class _Reader(BoundReader):
     """The calls of one kernel."""
 
@@ -116,7 +125,7 @@ class _Reader(BoundReader):
     @staticmethod
     def _is_plain(node: Node) -> bool:
         """Whether an expression is made of integers alone, and may be worked out as often as wished."""
-        return all(n.type in _PLAIN for n in walk(node) if n.is_named)
+        return all(n.type in _PLAIN or _is_extreme(n) for n in walk(node) if n.is_named)
 
     def _joined(self, returned: Sequence[tuple[Node | None, Node]], arguments: dict[str, str]) -> str:
         parts = list[str]()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from tree_sitter import Node
@@ -35,6 +35,9 @@ _BRANCHES = LOOPS | {"if_statement", "conditional_expression", "switch_statement
 #: Rows longer than this many elements beyond a thread's own would not stay in registers.
 _MOST_BESIDE = 16
 _MOST_FIELDS = 4
+#: Loops of more iterations are not unrolled, and their rows not kept in registers.
+_MOST_TRIPS = 9
+_SIZES = (1, 2, 4, 8)
 _CAVEAT = "undefined results if two of the buffers overlap"
 _LOAD = """\
 // `kCount` elements from `from` on, those from the `kLead`th in vectors where they are aligned.
@@ -82,6 +85,30 @@ __device__ __forceinline__ void {name}(T* to, const T (&row)[kCount]) {{
 _VECTORS = {2: "unsigned short", 4: "unsigned", 8: "uint2", 16: "uint4"}
 
 
+class _Walk(msgspec.Struct, frozen=True):
+    """A loop of a few iterations within an output, and how far an element goes along its row in each; 0 for a loop
+    that goes from row to row.
+    """
+
+    loop: Node
+    variable: str
+    first: int
+    trips: int
+    by: int
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """An element, its offset in its row where loops begin, and those that walk along it."""
+
+    node: Node
+    offset: int
+    along: tuple[_Walk, ...] = ()
+
+    @property
+    def last(self) -> int:
+        return self.offset + sum(w.by * (w.trips - 1) for w in self.along)
+
+
 class _Row(msgspec.Struct, frozen=True):
     """Elements of one array that lie beside each other, however far, and go along with the outputs."""
 
@@ -89,18 +116,19 @@ class _Row(msgspec.Struct, frozen=True):
     type: str
     #: From one output's to the next one's.
     fields: int
-    #: Each element with its offset.
-    places: tuple[tuple[Node, int], ...]
+    places: tuple[_Place, ...]
     stored: bool
+    #: The loops that go from one such row to the next.
+    across: tuple[_Walk, ...] = ()
 
     @property
     def least(self) -> int:
-        return min(offset for _, offset in self.places)
+        return min(p.offset for p in self.places)
 
     @property
     def beside(self) -> int:
         """How many elements lie between the first and the last of an output's."""
-        return max(offset for _, offset in self.places) - self.least
+        return max(p.last for p in self.places) - self.least
 
 
 class StagedRows:
@@ -134,82 +162,106 @@ class StagedRows:
     # what is there
 
     def _rows(self) -> list[_Row]:
-        view, found = self.view, dict[tuple[str, Form], _Row]()
+        view, found = self.view, dict[tuple[str, Form, tuple[str, ...]], _Row]()
         written = {e.id for n in self.body for e in stores(view, n)}
         arrays = {view.array(e) for n in self.body for e in view.elements(n) if e.id in written}
         shared = same_buffer(view.file, view.model, view.kernel)
         for element in (e for n in self.body for e in view.elements(n)):
-            stored = element.id in written
+            stored, array = element.id in written, view.array(element)
+            same = shared if array in shared else {array}
             read = self._element(element)
-            same = shared if view.array(element) in shared else {view.array(element)}
             if read is None or (stored and not _is_plain_store(element)):
                 continue
             if len(arrays & same) > (1 if stored else 0):
                 continue
-            kind, fields, base, offset = read
-            key = (view.array(element), base)
-            one = _Row(view.array(element), kind, fields, ((element, offset),), stored)
-            if key in found and (found[key].fields, found[key].stored) == (fields, stored):
-                one = msgspec.structs.replace(one, places=(*found[key].places, (element, offset)))
-            elif key in found:
-                continue
-            found[key] = one
-        return [row for r in found.values() if (row := self._usable(r)) is not None]
+            base, one = read
+            one = msgspec.structs.replace(one, array=array, stored=stored)
+            key = (array, base, tuple(w.variable for w in one.across))
+            known = found.get(key)
+            if known is None:
+                found[key] = one
+            elif (known.fields, known.stored) == (one.fields, one.stored):
+                found[key] = msgspec.structs.replace(known, places=(*known.places, *one.places))
+        sure = {r.array for r in found.values() for p in r.places if self._is_sure(p.node)}
+        return [r for r in found.values() if r.array in sure and self._is_usable(r)]
 
-    def _element(self, node: Node) -> tuple[str, int, Form, int] | None:
-        """Type, elements from output to output, the row, and the offset in it; None for what stays or is
-        walked by a loop.
-        """
+    def _element(self, node: Node) -> tuple[Form, _Row] | None:
+        """The row of an element, and its place in it; None for what stays, or is walked by loops of any length."""
         view, pointer = self.view, self.view.place(node)
         if node.type != "subscript_expression" or pointer is None or pointer.space != "global":
             return None
-        kind = view.concrete(pointer.element_type)
-        size, form = type_bytes(kind), pointer.traced
-        if form is None or size not in (1, 2, 4, 8) or not self.symbol or not view.is_plain_enough(node):
+        kind, form = view.concrete(pointer.element_type), pointer.traced
+        if (
+            form is None
+            or type_bytes(kind) not in _SIZES
+            or not self.symbol
+            or not view.is_plain_enough(node)
+        ):
             return None
-        if any(n.type in LOOPS for n in _between(node, self.loop)):
+        fields, base = form.coefficient(self.symbol), forms.subtract(form, forms.number(form.constant))
+        if base is None or fields is None or not 1 <= fields <= _MOST_FIELDS:
             return None
-        fields = form.coefficient(self.symbol)
-        if fields is None or not 1 <= fields <= _MOST_FIELDS:
-            return None
-        own = forms.number(form.constant)
-        base = forms.subtract(form, own)
-        return (kind, fields, base, form.constant) if base is not None else None
+        along, across = list[_Walk](), list[_Walk]()
+        for loop in [n for n in _between(node, self.loop) if n.type in LOOPS][::-1]:
+            symbol, walk_ = view.forms.loop(loop).counter, self._walk(loop)
+            growth = form.growth(symbol) if symbol else None
+            if growth is None or walk_ is None or (growth.value is not None and growth.value < 0):
+                return None
+            if growth.value is None:
+                across.append(walk_)
+            elif growth.value:
+                along.append(msgspec.structs.replace(walk_, by=growth.value))
+        place = _Place(node, form.constant, tuple(along))
+        return base, _Row("", kind, fields, (place,), stored=False, across=tuple(across))
 
-    def _usable(self, row: _Row) -> _Row | None:
-        """The row of those elements that every output comes to, and others between them."""
-        sure = [o for n, o in row.places if not any(b.type in _BRANCHES for b in _between(n, self.loop))]
-        if not sure:
+    def _walk(self, loop: Node) -> _Walk | None:
+        """A loop of a few iterations that counts up; None for any other."""
+        counted, trips = counting(self.view.expanded, loop), self.view.forms.loop(loop).trips
+        if counted is None or trips is None or not 1 <= trips <= _MOST_TRIPS or not counted.declared:
             return None
-        places = tuple((n, o) for n, o in row.places if min(sure) <= o <= max(sure))
-        row = msgspec.structs.replace(row, places=places)
-        whole = {o - row.least for _, o in row.places} >= set(range(row.fields))
-        if row.beside > _MOST_BESIDE or (row.stored and (row.beside >= row.fields or not whole)):
-            return None
-        if row.stored and len(places) != row.fields:
-            return None
-        return row if self._spelt(self._first(row)) is not None else None
+        first = self.view.value(counted.first) if counted.first is not None else None
+        plain = counted.step == "1" and not counted.downward and first is not None
+        return _Walk(loop, counted.variable, first or 0, trips, 0) if plain else None
+
+    def _is_sure(self, node: Node) -> bool:
+        """Whether every output comes to an element."""
+        return not any(b.type in _BRANCHES - LOOPS for b in _between(node, self.loop))
+
+    def _is_usable(self, row: _Row) -> bool:
+        """Whether a row is short, whole where it is stored, and can be named before the loop."""
+        if row.beside > _MOST_BESIDE or self._spelt(row) is None:
+            return False
+        if not row.stored:
+            return True
+        whole = sorted(p.offset - row.least for p in row.places) == list(range(row.fields))
+        looped = row.across or any(p.along for p in row.places)
+        return whole and not looped and all(self._is_sure(p.node) for p in row.places)
 
     @staticmethod
-    def _first(row: _Row) -> Node:
+    def _first(row: _Row) -> _Place:
         """The element that comes first in memory."""
-        return min(row.places, key=lambda p: p[1])[0]
+        return min(row.places, key=lambda p: p.offset)
 
-    def _spelt(self, element: Node) -> list[Declared] | None:
-        """The declarations that an element's place needs; None where it needs more than these."""
-        needed, kept = set(self.view.names(element)), list[Declared]()
-        inside = {
-            d.name
-            for n in walk(self.loop)
-            if n.type == "declaration"
-            for d in plainly_declared_in(self.view, n)
-        }
-        for one in reversed(self.declared):
-            if one.name in needed:
+    def _spelt(self, row: _Row) -> list[Declared] | None:
+        """The declarations that a row's place needs; None where it needs more than these."""
+        view, place = self.view, self._first(row)
+        needed, kept = set(view.names(place.node)), list[Declared]()
+        every = [d for n in walk(self.loop) if n.type == "declaration" for d in plainly_declared_in(view, n)]
+        seen = [d for d in every if d in self.declared or self._is_around(d, place.node)]
+        counters = {w.variable for w in (*row.across, *place.along)} | {self.counter}
+        for one in reversed(seen):
+            if one.name in needed and one.name not in counters:
                 kept.append(one)
-                needed |= self.view.names(one.value) if one.value is not None else frozenset()
-        missing = needed & (inside - {d.name for d in kept} - {self.counter})
+                needed |= view.names(one.value) if one.value is not None else frozenset()
+        missing = needed & ({d.name for d in every} - {d.name for d in kept} - counters)
         return None if missing else kept[::-1]
+
+    def _is_around(self, one: Declared, node: Node) -> bool:
+        """Whether a variable is declared, once and for all, in a loop around an element."""
+        block = one.statement.parent
+        holds = block is not None and block.start_byte <= node.start_byte < block.end_byte
+        changed = {name for n in self.body for name, _ in assigned(n, self.view)}
+        return holds and one.statement.end_byte <= node.start_byte and one.name not in changed
 
     # the new text
 
@@ -239,39 +291,63 @@ class StagedRows:
         for row in (*reads, *puts):
             extra = f" + {row.beside - row.fields + 1}" if row.beside + 1 > row.fields else ""
             length = f"{row.fields} * {self.bound}" if row.fields > 1 else self.bound
-            before.append(f"{row.type} {names[id(row)]}[{length}{extra}];")
-            for place, offset in row.places:
-                counter = f"{row.fields} * {self.counter}" if row.fields > 1 else self.counter
-                at = offset - row.least
-                replaced.append((place, f"{names[id(row)]}[{counter}{f' + {at}' if at else ''}]"))
-        loads = [
-            f"{helper('load', bytes_of[id(r)])}<{max(-r.least, 0) if -r.least <= r.beside else 0}>"
-            f"(&{view.written(self._first(r))}, {names[id(r)]});"
-            for r in reads
-        ]
+            dims = "".join(f"[{w.trips}]" for w in row.across)
+            before.append(f"{row.type} {names[id(row)]}{dims}[{length}{extra}];")
+            replaced += [(p.node, f"{names[id(row)]}{self._index(row, p)}") for p in row.places]
+        loads = dict[int, str]()
+        for row in reads:
+            lead = -row.least if 0 <= -row.least <= row.beside else 0
+            to = names[id(row)] + "".join(f"[{_moved(w.variable, -w.first)}]" for w in row.across)
+            place = f"&{view.written(self._first(row).node)}"
+            loads[id(row)] = f"{helper('load', bytes_of[id(row)])}<{lead}>({place}, {to});"
         before += self._block(reads, loads)
-        stored = [
-            f"{helper('store', bytes_of[id(r)])}(&{view.written(self._first(r))}, {names[id(r)]});"
+        stored = {
+            id(
+                r
+            ): f"{helper('store', bytes_of[id(r)])}(&{view.written(self._first(r).node)}, {names[id(r)]});"
             for r in puts
-        ]
+        }
         after = self._block(puts, stored)
         return self._edits(style, code, before, replaced, after)
+
+    def _index(self, row: _Row, place: _Place) -> str:
+        """Where an element stands in the rows that were loaded."""
+        terms = [f"{row.fields} * {self.counter}" if row.fields > 1 else self.counter]
+        terms += [w.variable if w.by == 1 else f"{w.by} * {w.variable}" for w in place.along]
+        at = place.offset - row.least - sum(w.by * w.first for w in place.along)
+        rows = "".join(f"[{_moved(w.variable, -w.first)}]" for w in row.across)
+        return f"{rows}[{_moved(' + '.join(terms), at)}]"
 
     def _bytes(self, row: _Row) -> int:
         """Of each vector: what all outputs of a thread are wide, sixteen at most."""
         width = self.count * row.fields * (type_bytes(row.type) or 1)
         return next((b for b in (16, 8, 4, 2) if width % b == 0), 2)
 
-    def _block(self, rows: Sequence[_Row], lines: Sequence[str]) -> list[str]:
-        """Lines in a scope of their own, with what their places need as the first output has it."""
+    def _block(self, rows: Sequence[_Row], lines: Mapping[int, str]) -> list[str]:
+        """A line for each row, in a scope of their own, with what their places need as the first output has it."""
         if not rows:
             return []
         needed = dict[str, Declared]()
         for row in rows:
-            needed |= {d.name: d for d in self._spelt(self._first(row)) or ()}
-        ordered = [d for d in self.declared if d.name in needed]
-        own = [self._declaration(d) for d in ordered]
-        return ["{", *(indented(n) for n in (*own, *lines)), "}"]
+            needed |= {d.name: d for d in self._spelt(row) or () if d in self.declared}
+        inner = [self._declaration(d) for d in self.declared if d.name in needed]
+        for row in rows:
+            inner += self._looped(row, lines[id(row)])
+        return ["{", *(indented(n) for n in inner), "}"]
+
+    def _looped(self, row: _Row, line: str) -> list[str]:
+        """The line for a row, in the loops that go from row to row."""
+        place, view = self._first(row), self.view
+        own = [d for d in self._spelt(row) or () if d not in self.declared]
+        begun = [f"const int {w.variable} = {w.first};" for w in place.along]
+        lines = [*begun, *map(self._declaration, own), line]
+        if not row.across:
+            return ["{", *map(indented, lines), "}"] if begun or own else lines
+        for one in reversed(row.across):
+            body = field(one.loop, "body")
+            head = " ".join(view.text.text[view.start(one.loop) : view.start(body)].split())
+            lines = ["#pragma unroll", f"{head} {{", *map(indented, lines), "}"]
+        return lines
 
     def _declaration(self, one: Declared) -> str:
         value = f" = {_begun(self.view.written(one.value), self.counter)}" if one.value is not None else ""
@@ -293,40 +369,67 @@ class StagedRows:
         head = style.lines("\n".join(before), level) + newline
         line = view.text.text.rfind("\n", 0, begin) + 1
         edits = [above, TextEdit(view.text.span(line, line), head)]
-        edits += self._unneeded(replaced)
+        edits += [*self._unneeded(replaced), *self._unrolled()]
         if after:
             end = view.end(self.loop)
             edits.append(TextEdit(view.text.span(end, end), newline + style.lines("\n".join(after), level)))
         return RewriteResult(tuple(edits), title="Load what neighbouring outputs share once", caveat=_CAVEAT)
 
+    def _unrolled(self) -> Iterator[TextEdit]:
+        """Pragmas for the loops that walk rows: what a number indexes alone is kept in registers."""
+        view, seen = self.view, set[int]()
+        walks = (w for r in self.rows for ws in (r.across, *(p.along for p in r.places)) for w in ws)
+        for one in walks:
+            begin = view.start(one.loop)
+            line = view.text.text.rfind("\n", 0, begin) + 1
+            alone = not view.text.text[line:begin].strip()
+            if one.loop.id in seen or not alone or start_with_pragmas(view.file, begin) != begin:
+                continue
+            seen.add(one.loop.id)
+            pragma = f"#pragma unroll{view.text.newline}{view.text.text[line:begin]}"
+            yield TextEdit(view.text.span(begin, begin), pragma)
+
     def _unneeded(self, replaced: Sequence[tuple[Node, str]]) -> list[TextEdit]:
         """The edits of the loop's body: elements in their rows, and no declaration that nothing needs any more."""
         view, gone = self.view, {place.id for place, _ in replaced}
-        names = {d.name for d in self.declared}
+        changed = {name for n in self.body for name, _ in assigned(n, view)}
+        every = [
+            (n, plainly_declared_in(view, n))
+            for n in walk(field(self.loop, "body"))
+            if n.type == "declaration"
+        ]
+        every = [
+            (n, ds)
+            for n, ds in every
+            if ds and n.parent is not None and n.parent.type == "compound_statement"
+        ]
+        names = {d.name for _, ds in every for d in ds} - changed
         left = [
             n
             for n in walk(field(self.loop, "body"))
             if n.type == "identifier" and view.code(n) in names and not _is_in(n, gone)
         ]
         edits = list[TextEdit]()
-        for node in reversed(self.body):
-            every = plainly_declared_in(view, node)
-            own = {d.name for d in every}
+        for node, declared in reversed(every):
+            own = {d.name for d in declared}
             used = {view.code(n) for n in left if not node.start_byte <= n.start_byte < node.end_byte}
-            if not every or own & used or not own <= names or not view.is_plain_enough(node):
+            if own & used or not own <= names or not view.is_plain_enough(node):
                 continue
             left = [n for n in left if not node.start_byte <= n.start_byte < node.end_byte]
-            begin, end = view.start(node), view.end(node)
+            begin, end, newline = view.start(node), view.end(node), view.text.newline
             line = view.text.text.rfind("\n", 0, begin) + 1
-            newline = view.text.newline
             whole = not view.text.text[line:begin].strip() and view.text.text.startswith(newline, end)
             span = view.text.span(line, end + len(newline)) if whole else view.span(node)
             edits.append(TextEdit(span, ""))
-            gone |= {place.id for place, _ in replaced if node.start_byte <= place.start_byte < node.end_byte}
             replaced = [
                 (p, new) for p, new in replaced if not node.start_byte <= p.start_byte < node.end_byte
             ]
         return [*edits, *(TextEdit(view.span(place), new) for place, new in replaced)]
+
+
+def _moved(index: str, by: int) -> str:
+    """An index with a number added."""
+    return f"{index} {'+' if by > 0 else '-'} {abs(by)}" if by else index
 
 
 def _flat(block: Node) -> Iterator[Node]:
