@@ -136,6 +136,22 @@ __global__ void sobel(const unsigned char* in, unsigned char* out, int w, int h)
         + "  Device<unsigned char> a(w * h), b(w * h, 3); sobel<<<grid, block>>>(a, b, w, h); b.show();",
         ((64, 12), (37, 9)),
     ),
+    "a periodic edge by remainders": (
+        """
+__global__ void life(const unsigned char* now, unsigned char* next, int w, int h) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    int alive = 0;
+    for (int dy = -1; dy <= 1; dy++)
+        for (int dx = -1; dx <= 1; dx++)
+            if (dx != 0 || dy != 0) alive += now[((y + dy + h) % h) * w + (x + dx + w) % w] & 1;
+    next[y * w + x] = 3 - (x + 1) % w + alive;
+}
+""",
+        PLANE + "  Device<unsigned char> a(w * h), b(w * h, 3); life<<<grid, block>>>(a, b, w, h); b.show();",
+        ((64, 12), (37, 9)),
+    ),
     "a number that is divided": (
         """
 __global__ void heat(const float* t0, float* t1, int w, int h, float k) {

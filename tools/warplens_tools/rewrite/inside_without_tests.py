@@ -78,6 +78,8 @@ from warplens_tools.rewrite.common.reading import (
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.text import TextEdit
 
+_VALUES = ("call_expression", "conditional_expression", "binary_expression")
+
 
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
@@ -192,7 +194,7 @@ def _dropped(view: View, node: Node, low: int, high: int) -> tuple[int, int, str
 
 def _is_loose(test: Test) -> bool:
     """Whether what is left of an expression needs brackets where it stands."""
-    if test.node.type not in ("call_expression", "conditional_expression") or test.left is None:
+    if test.node.type not in _VALUES or test.left is None:
         return False
     plain = test.left.type in ("identifier", "number_literal", "call_expression", "parenthesized_expression")
     around = test.node.parent.type if test.node.parent is not None else ""

@@ -121,7 +121,7 @@ from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.chains import Chain
 from warplens_tools.rewrite.common.declared import plainly_declared_in
 from warplens_tools.rewrite.common.reading import View, field, refusing, unwrapped
-from warplens_tools.rewrite.common.staged_rows import StagedRows
+from warplens_tools.rewrite.common.staged_writer import StagedRows
 from warplens_tools.rewrite.march_outputs import marched
 from warplens_tools.text import SourceText
 

@@ -35,6 +35,8 @@ _BUILT_IN = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b")
 _EXTENT = re.compile(r"\bblockDim\s*\.\s*[xyz]\b")
 #: Variables that are made of variables are followed this far.
 _DEEP = 6
+#: What is divided by less is no place in a row.
+_LEAST_LENGTH = 32
 
 
 class Test(msgspec.Struct, frozen=True):
@@ -116,6 +118,8 @@ class Tests:
     def _read_test(self, node: Node) -> Test | None:
         if node.type == "call_expression":
             return self._clamp(node)
+        if node.type == "binary_expression" and operator_of(node) == "%":
+            return self._wrapped(node)
         if node.type not in ("if_statement", "conditional_expression"):
             return None
         taken, other = field(node, "consequence"), node.child_by_field_name("alternative")
@@ -151,6 +155,22 @@ class Tests:
         holds = self._holds(own[0], "<=" if name in _LEAST else ">=", other)
         return Test(node, (holds,), own[0]) if holds else None
 
+    def _wrapped(self, node: Node) -> Test | None:
+        """`(x + dx + width) % width`, which is `x + dx` inside."""
+        own, length = unwrapped(field(node, "left")), field(node, "right")
+        known = self.view.value(length)
+        few = known is not None and known < _LEAST_LENGTH
+        if few or self._rests(length) or not self._rests(own) or not self.view.is_plain_enough(node):
+            return None
+        if operator_of(own) == "+" and self.view.code(unwrapped(field(own, "right"))) == self.view.code(
+            length
+        ):
+            own = field(own, "left")
+        elif operator_of(own) not in ("+", "-"):
+            return None
+        holds = self._holds(own, ">=", None), self._holds(own, "<", length)
+        return Test(node, holds, own) if all(holds) else None
+
     def _all(self, node: Node, joined: str, *, negated: bool) -> tuple[str, ...]:
         """What makes all parts of a condition true, or with `negated` false; () where that is not known."""
         node = unwrapped(node)
@@ -178,10 +198,12 @@ class Tests:
         values = [one.value for _, one in self._variables(node) if one is not None]
         return deep < _DEEP and any(v is not None and self._rests(v, deep + 1) for v in values)
 
-    def _holds(self, left: Node, order: str, right: Node) -> str:
-        """A comparison that holds in all iterations where it holds in the worst of them; "" where that is not known."""
-        a, b = self._form(left), self.view.forms.form(right)
-        if a is None or b is None or not (self._is_signed(left) and self._is_signed(right)):
+    def _holds(self, left: Node, order: str, right: Node | None) -> str:
+        """A comparison that holds in all iterations where it holds in the worst of them; "" where that is not known.
+        `right`: None for zero.
+        """
+        a, b = self._form(left), self.view.forms.form(right) if right is not None else forms.number(0)
+        if a is None or b is None or not all(self._is_signed(n) for n in (left, right) if n is not None):
             return ""
         difference, worst = forms.subtract(a, b), dict[str, str]()
         if difference is None:
@@ -201,7 +223,7 @@ class Tests:
             if not value:
                 return ""
             worst[loop.variable] = value
-        sides = [_signed(self._resolved(n, worst)) for n in (left, right)]
+        sides = [_signed(self._resolved(n, worst)) if n is not None else "0" for n in (left, right)]
         return f"{sides[0]} {order} {sides[1]}" if all(sides) else ""
 
     def _form(self, node: Node, deep: int = 0) -> forms.Form | None:
@@ -224,7 +246,7 @@ class Tests:
 
     def _left(self, node: Node) -> Node | None:
         """What is left of a clamp inside; None for anything else."""
-        is_clamp = node.type in ("call_expression", "conditional_expression")
+        is_clamp = node.type in ("call_expression", "conditional_expression") or operator_of(node) == "%"
         found = self._test(node) if is_clamp else None
         return found.left if found is not None else None
 

@@ -33,6 +33,7 @@ _PLAIN = frozenset(
 _LISTS = frozenset({"argument_list", "subscript_argument_list"})
 #: Text that comes out of calls within calls stays short.
 _MOST_CHARACTERS = 200
+_EXTREMES = {"max", "min"}
 
 
 def indices_out(text: SourceText, file: SourceTree, kernel: Kernel) -> tuple[TextEdit, ...]:
@@ -94,11 +95,13 @@ class _Reader(BoundReader):
                 return None
             names.append(self.code(inner))
         returned = self._returned([n for n in known[0].body.named_children if n.type != "comment"])
-        inside = {self.code(n) for _, v in returned for n in walk(v) if n.type == "identifier"}
-        inside |= {
-            self.code(n) for c, _ in returned if c is not None for n in walk(c) if n.type == "identifier"
-        }
-        return (tuple(names), returned) if returned and inside <= set(names) else None
+        parts = [n for pair in returned for n in pair if n is not None]
+        inside = {self.code(n) for part in parts for n in walk(part) if n.type == "identifier"} - _EXTREMES
+        own = _EXTREMES & {self.code(f.name_node) for f in functions_of(self.file)}
+        # several cases and a division: it is written so to spare divisions
+        spares = len(returned) > 1 and any("%" in self.code(part) for part in parts)
+        plain = inside <= set(names) and not own and not spares
+        return (tuple(names), returned) if returned and plain else None
 
     def _returned(self, nodes: Sequence[Node]) -> list[tuple[Node | None, Node]]:
         """`if (…) return a; return b;` as pairs; [] for a body that does anything else."""
