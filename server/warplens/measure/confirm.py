@@ -177,7 +177,7 @@ class _Confirming:
             return run
 
         def at_launch(launch: int) -> Step:
-            there = msgspec.structs.replace(place, launch=launch, timed=False, twin=self._coverage.asked)
+            there = self._marking(msgspec.structs.replace(place, launch=launch))
             return lambda task: self._beside_at(there, task)
 
         def sanitized(tool: str) -> Step:
@@ -231,6 +231,11 @@ class _Confirming:
         self._coverage.add(heards[-1])
         return self._held(there, heards[-1], None)
 
+    def _marking(self, place: VisitSpec) -> VisitSpec:
+        """A place where nothing is timed, and what runs is marked."""
+        coverage = self._coverage
+        return msgspec.structs.replace(place, timed=False, twin=coverage.asked, own=coverage.own)
+
     @staticmethod
     def _held(there: VisitSpec, heard: VisitResult, found: Verdict | None) -> VisitResult:
         """One visit more, where the candidate has to be right, and faster or the same if it is timed."""
@@ -244,7 +249,7 @@ class _Confirming:
         return heard
 
     def _on_all_inputs(self, fresh: Sequence[VisitResult], task: Task) -> VisitResult:
-        place = msgspec.structs.replace(self._opened.place, timed=False, twin=self._coverage.asked)
+        place = self._marking(self._opened.place)
         heard = self._beside_at(place, task, thorough=True)
         self._unknown += [*not_compared(heard, fresh), *place.unseen()]
         return heard

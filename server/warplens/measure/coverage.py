@@ -3,21 +3,24 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from warplens.measure.build.candidates import Built
 from warplens.measure.company import NoWinnerError
 from warplens.measure.costs import Costs
-from warplens.measure.kernel.twin import WHAT_RAN, Twin, twin_of
+from warplens.measure.kernel.twin import WHAT_RAN, Twin, twin_of, twin_of_edited
 from warplens.measure.kernel.visits import VisitResult
 from warplens.measure.session import PreparedWorkload
 from warplens_tools.cuda.parse import parse
 from warplens_tools.evidence import Unknown
 from warplens_tools.process.task import Task
-from warplens_tools.toolchain.ptx_ran import never_ran
+from warplens_tools.toolchain.ptx_marks import marked
+from warplens_tools.toolchain.ptx_ran import never_ran, untried
 from warplens_tools.tunable.source import File
 from warplens_tools.tunable.unseen import unseen_changes
+from warplens_tools.tunable.untried import untried_cases, value_of
 
 
 def kernel_twin(opened: PreparedWorkload, folder: Path, task: Task) -> Twin | Unknown:
@@ -33,12 +36,28 @@ def kernel_twin(opened: PreparedWorkload, folder: Path, task: Task) -> Twin | Un
     )
 
 
-class Coverage:
-    """The marks of one candidate's comparisons. Several threads may add to them."""
+def candidate_twin(
+    opened: PreparedWorkload, built: Built, kernels: Twin | Unknown, task: Task
+) -> Twin | Unknown:
+    """The same of a candidate, where there is one of the kernel. Raises CancelledError."""
+    if isinstance(kernels, Unknown):
+        return kernels
+    return twin_of_edited(
+        built,
+        opened.unit,
+        toolchain=opened.session.toolchain,
+        folder=Path(tempfile.mkdtemp(dir=opened.session.folder, prefix="own-")),
+        timeout=opened.session.settings.compile_seconds,
+        task=task,
+    )
 
-    def __init__(self, twin: Twin | Unknown, further: Iterable[str]) -> None:
-        """`further`: marks of other launch shapes."""
-        self._twin = twin
+
+class Coverage:
+    """The marks of one candidate's comparisons, the kernel's and its own. Several threads may add to them."""
+
+    def __init__(self, twin: Twin | Unknown, own: Twin | Unknown, further: Iterable[str]) -> None:
+        """`own`: the candidate's. `further`: marks of other launch shapes."""
+        self._twin, self._own = twin, own
         self._ran = [digits for digits in further if digits]
         self._why = ""
         #: Seconds that the twin took.
@@ -48,6 +67,11 @@ class Coverage:
     def asked(self) -> Twin | None:
         """What visits are to run; None for nothing."""
         return self._twin if isinstance(self._twin, Twin) else None
+
+    @property
+    def own(self) -> Twin | None:
+        """And of the candidate."""
+        return self._own if isinstance(self._own, Twin) else None
 
     def add(self, heard: VisitResult) -> None:
         """Take what one visit's twin left."""
@@ -72,7 +96,8 @@ class Coverage:
             return [twin]
         if self._why:
             return [Unknown(WHAT_RAN, self._why)]
-        ran = never_ran(twin.marks, self._ran)
+        count = max(twin.marks.count, 1)
+        ran = never_ran(twin.marks, [digits[:count] for digits in self._ran])
         if ran is None:
             return [Unknown(WHAT_RAN, "its twin was not run")]
         path = opened.session.workload.source
@@ -82,8 +107,26 @@ class Coverage:
         found = unseen_changes(before, after, opened.target.compiled.qualified_name, path, ran)
         if found.why:
             raise NoWinnerError("unproven", found.why)
-        if not found.left:
+        own = self._untried(opened, before, after, [digits[count:] for digits in self._ran])
+        if isinstance(own, str) and own:
+            raise NoWinnerError("unproven", own)
+        return [*self._left(opened, found.left), *([own] if isinstance(own, Unknown) else [])]
+
+    def _untried(self, opened: PreparedWorkload, before: File, after: File, ran: list[str]) -> str | Unknown:
+        """Which case of the candidate's own nothing tried, in words; "" for none."""
+        compiled = opened.target.compiled
+        tried = untried(self.own.marks, ran) if self.own is not None else None
+        known = marked(opened.unit.ptx, compiled.mangled, choices=True)
+        if tried is None or known is None:
+            return Unknown("which cases of the edit's own ran", "its twin was not run on all inputs")
+        numbers = {value_of(c) for one in known.marks.comparisons for c in one.constants} - {None}
+        path = opened.session.workload.source
+        return untried_cases(before, after, compiled.qualified_name, path, tried, frozenset(numbers))
+
+    @staticmethod
+    def _left(opened: PreparedWorkload, left: tuple[int, ...]) -> list[Unknown]:
+        if not left:
             return []
-        lines = ", ".join(map(str, found.left))
+        lines = ", ".join(map(str, left))
         why = "no inputs that were compared led to all of them; the edit leaves them as they are"
         return [Unknown(f"what lines {lines} of {opened.baseline.kernel} do in every case", why)]

@@ -29,7 +29,7 @@ from warplens.measure.build.waves import in_waves
 from warplens.measure.card import card_of
 from warplens.measure.confirm import Confirmation, confirm
 from warplens.measure.costs import BUILD
-from warplens.measure.coverage import Coverage, kernel_twin
+from warplens.measure.coverage import Coverage, candidate_twin, kernel_twin
 from warplens.measure.folders import judge_folder
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.further import FurtherJudge
@@ -214,7 +214,8 @@ class Judge:
             turn.take()
             task.say("comparing what else the edit changes", None)
             further = self._further_judge(opened)
-            marking = Marking(twin)
+            own = candidate_twin(opened, one, twin, task)
+            marking = Marking(twin, own)
             odd, plans = further.judge(
                 built,
                 opened.builder.edited,
@@ -230,7 +231,7 @@ class Judge:
             stands = further.replacements(one, opened.builder.edited(candidate), task)
             if isinstance(stands, NoGeometry):
                 return Confirmation(opened.untimed(one, stands.state, stands.reason))
-            coverage = Coverage(twin, marking.ran)
+            coverage = Coverage(twin, own, marking.ran)
             confirmed = confirm(one, stands, opened, turn, task, coverage)
             account = further.account(plans[candidate.id])
             verdict = msgspec.structs.replace(confirmed.verdict, further=account)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from warplens_tools.toolchain.ptx_blocks import blocks_of, loops_of
 from warplens_tools.toolchain.ptx_marks import MARKS, Line, Marks, marked
-from warplens_tools.toolchain.ptx_ran import OneSided, never_ran
+from warplens_tools.toolchain.ptx_ran import OneSided, never_ran, untried
 
 PTX = """.version 8.8
 .target sm_90
@@ -126,6 +126,35 @@ def test_what_is_not_marked_never_ran() -> None:
     assert both is not None and not both.one_sided
     assert never_ran(marks, ["1"]) is None
     assert never_ran(marks, []) is None
+
+
+CASES = PTX.replace(
+    "\tselp.b32 \t%r4, 1, 2, %p2;\n", "\tmin.s32 \t%r4, %r1, 64;\n\tmin.s32 \t%r4, %r4, %r1;\n"
+)
+
+
+def test_the_smaller_of_something_and_a_number_is_a_comparison_where_that_is_asked() -> None:
+    assert len(marked(CASES, "sum").marks.comparisons) == 3  # type: ignore[union-attr]
+    twin = marked(CASES, "sum", choices=True)
+    assert twin is not None
+    (chosen,) = (c for c in twin.marks.comparisons if c.constants == ("64",))
+    assert (chosen.operator, chosen.asks, chosen.at.line) == ("lt", True, 12)
+    assert twin.text.index("setp.lt.s32 %wlp1, %r1, 64") < twin.text.index("min.s32 \t%r4, %r1, 64;")
+
+
+def test_what_data_lead_to_and_nothing_ran_of_is_untried() -> None:
+    marks = _marks()
+    _, before, turn, *_ = (k for k, lines in enumerate(marks.blocks) if lines)
+    kept = untried(marks, [_digits(marks)])
+    assert kept is not None and not kept.places and not kept.one_sided
+    # the loop is behind a comparison with a number by value, its remainder's is of the loop's own counter
+    asked = marks.comparisons
+    assert [c.asks for c in asked] == [True, False, True]
+    unset = [before, turn, asked[0].fails, asked[1].holds, asked[1].fails, asked[2].holds, asked[2].fails]
+    found = untried(marks, [_digits(marks, *unset)])
+    assert found is not None and {line.line for line in found.places} == {11, 12}
+    assert found.one_sided == (OneSided(asked[0].at, asked[0].constants),)
+    assert untried(marks, ["1"]) is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=6))

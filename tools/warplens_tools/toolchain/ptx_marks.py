@@ -13,7 +13,8 @@ import re
 import msgspec
 
 from warplens_tools.evidence import SourceLine
-from warplens_tools.toolchain.ptx_blocks import Block, blocks_of, loops_of
+from warplens_tools.toolchain.ptx_asking import asking_registers
+from warplens_tools.toolchain.ptx_blocks import Block, after_each, blocks_of, loops_of
 
 #: The variable that holds the marks.
 MARKS = "warplens_marks"
@@ -29,6 +30,13 @@ _SETP = re.compile(
     r"^\s*setp\.(\w+)((?:\.\w+)*)\s+(%p\d+)(?:\|%p\d+)?\s*,\s*([^,;]+),\s*([^,;]+?)\s*(?:,[^;]*)?;"
 )
 _AND = re.compile(r"^\s*and\.b\d+\s+(%\w+)\s*,\s*%\w+\s*,\s*(-?\d+)\s*;")
+#: The smaller or larger of two, one of which is a number of the code's own.
+_CHOOSES = re.compile(
+    r"^\s*(min|max)(?:\.\w+)*?\.([su](?:16|32|64)|f32|f64)\s+%\w+\s*,\s*([^,;]+?)\s*,\s*([^,;]+?)\s*;"
+)
+#: What decides where a block leads.
+_DECIDED = re.compile(r"^\s*@!?%p\d+|^\s*brx\.idx\S*\s+%\w+")
+_REGISTER = re.compile(r"%\w+")
 _GUARDED = re.compile(r"^\s*@(!?)(%p\d+)\s+bra\b")
 #: Comparisons that are another one's opposite.
 _OPPOSITE = {
@@ -67,6 +75,8 @@ class Comparison(msgspec.Struct, frozen=True):
     constants: tuple[str, ...]
     holds: int
     fails: int
+    #: Whether it rests on data, or on numbers by value, and not on places and lengths of pointers alone.
+    asks: bool = True
 
 
 class Loop(msgspec.Struct, frozen=True):
@@ -87,6 +97,8 @@ class Marks(msgspec.Struct, frozen=True):
     blocks: tuple[frozenset[Line], ...]
     comparisons: tuple[Comparison, ...]
     loops: tuple[Loop, ...]
+    #: From which block to which, and whether what decides it asks for something, as a comparison does.
+    ways: tuple[tuple[int, int, bool], ...] = ()
 
 
 class Marked(msgspec.Struct, frozen=True):
@@ -96,11 +108,11 @@ class Marked(msgspec.Struct, frozen=True):
     marks: Marks
 
 
-def marked(ptx: str, kernel: str) -> Marked | None:
+def marked(ptx: str, kernel: str, *, choices: bool = False) -> Marked | None:
     """The twin of a kernel, by its mangled name, and of all functions of the unit; other kernels stay as they are. None
-    where the PTX does not have it."""
+    where the PTX does not have it. `choices`: the smaller or larger of something and a number is a comparison, too."""
     files = dict(_FILE.findall(ptx))
-    writer = _Writer(files)
+    writer = _Writer(files, choices)
     pieces: list[str] = []
     at, found = 0, False
     for head in _FUNCTION.finditer(ptx):
@@ -111,7 +123,7 @@ def marked(ptx: str, kernel: str) -> Marked | None:
         if end is None:
             return None
         found = found or entry is not None
-        pieces += [ptx[at : head.end()], writer.body(ptx[head.end() : end])]
+        pieces += [ptx[at : head.end()], writer.body(ptx[head.end() : end], called=entry is None)]
         at = end
     if not found:
         return None
@@ -137,23 +149,26 @@ def _closing(text: str, start: int) -> int | None:
 class _Writer:
     """Numbers marks and writes what sets them."""
 
-    def __init__(self, files: dict[str, str]) -> None:
-        self._files = files
+    def __init__(self, files: dict[str, str], choices: bool) -> None:
+        self._files, self._choices = files, choices
         self.count = 0
         self._blocks: list[frozenset[Line]] = []
         self._numbers: list[int] = []
         self._comparisons: list[Comparison] = []
         self._loops: list[Loop] = []
+        self._ways: list[tuple[int, int, bool]] = []
 
     def marks(self) -> Marks:
         lines: dict[int, frozenset[Line]] = dict(zip(self._numbers, self._blocks, strict=True))
         blocks = tuple(lines.get(number, frozenset()) for number in range(self.count))
-        return Marks(self.count, blocks, tuple(self._comparisons), tuple(self._loops))
+        found = tuple(self._comparisons), tuple(self._loops)
+        return Marks(self.count, blocks, *found, tuple(self._ways))
 
-    def body(self, body: str) -> str:
-        """A function's body with marks."""
+    def body(self, body: str, *, called: bool) -> str:
+        """A function's body with marks; `called` by others, which give it what nothing is known of."""
         blocks = blocks_of(body, self._files)
         lines = body.split("\n")
+        asking = asking_registers(body, called=called)
         before: dict[int, list[str]] = {}
         after: dict[int, list[str]] = {}
         numbers = []
@@ -162,7 +177,8 @@ class _Writer:
             self._numbers.append(numbers[-1])
             self._blocks.append(frozenset(Line(*place[:3]) for place in block.places if place[0]))
             before.setdefault(block.first, []).append(_mark(numbers[-1]))
-            self._compared(block, lines, after)
+            self._compared(block, lines, before, after, asking)
+        self._led(blocks, numbers, lines, asking)
         for tail, head, length in loops_of(blocks):
             again = self._next()
             guard = _GUARDED.match(lines[blocks[tail].last])
@@ -185,25 +201,48 @@ class _Writer:
         text = "".join(written)
         return text[:-1] if text.endswith("\n") else text
 
-    def _compared(self, block: Block, lines: list[str], after: dict[int, list[str]]) -> None:
+    def _led(self, blocks: list[Block], numbers: list[int], lines: list[str], asking: frozenset[str]) -> None:
+        """Which blocks lead where, and by what."""
+        for block, here, targets in zip(blocks, numbers, after_each(blocks), strict=True):
+            decided = _DECIDED.match(lines[block.last])
+            asks = decided is None or not asking.isdisjoint(_REGISTER.findall(decided[0]))
+            self._ways += [(here, numbers[target], asks and len(targets) > 1) for target in targets]
+
+    def _compared(
+        self,
+        block: Block,
+        lines: list[str],
+        before: dict[int, list[str]],
+        after: dict[int, list[str]],
+        asking: frozenset[str],
+    ) -> None:
         masks: dict[str, str] = {}
         for number, place in block.instructions:
             line = lines[number]
             if (found := _AND.match(line)) is not None:
                 masks[found[1]] = found[2]
-            compare = _SETP.match(line)
-            if compare is None:
+            compare, chooses = _SETP.match(line), _CHOOSES.match(line) if self._choices else None
+            if compare is not None:
+                name, predicate, sides = compare[1], compare[3], (compare[4], compare[5])
+                holds, fails = self._next(), self._next()
+                after.setdefault(number, []).append(_either(holds, fails, predicate))
+            elif chooses is not None and not all(side.startswith("%") for side in chooses.group(3, 4)):
+                name, sides = "lt", (chooses[3], chooses[4])
+                holds, fails = self._next(), self._next()
+                # before it: what it is worked out of may be where it goes to
+                asked = f"\tsetp.lt.{chooses[2]} %wlp1, {sides[0]}, {sides[1]};\n"
+                before.setdefault(number, []).append(asked + _either(holds, fails, "%wlp1"))
+            else:
                 continue
-            name, predicate, sides = compare[1], compare[3], (compare[4], compare[5])
-            holds, fails = self._next(), self._next()
-            after.setdefault(number, []).append(_either(holds, fails, predicate))
             if not place[0]:
                 continue
             turned = name in _OPPOSITE and name not in _UNORDERED
             operator = _OPPOSITE.get(name, name)
             constants = [s for s in sides if not s.startswith("%")] + [masks[s] for s in sides if s in masks]
             outcomes = (fails, holds) if turned else (holds, fails)
-            self._comparisons.append(Comparison(Line(*place[:3]), operator, tuple(constants), *outcomes))
+            asks = not asking.isdisjoint(sides)
+            at = Line(*place[:3])
+            self._comparisons.append(Comparison(at, operator, tuple(constants), *outcomes, asks))
 
     def _next(self) -> int:
         self.count += 1

@@ -17,6 +17,13 @@ class OneSided(msgspec.Struct, frozen=True):
     constants: tuple[str, ...]
 
 
+class Untried(msgspec.Struct, frozen=True):
+    """Of an edit: places that nothing ran of and that something it asks for leads to; comparisons with one outcome."""
+
+    places: frozenset[Line]
+    one_sided: tuple[OneSided, ...]
+
+
 class NeverRan(msgspec.Struct, frozen=True):
     """Places of the source that nothing ran of, comparisons with one outcome, and loops that nobody went round."""
 
@@ -33,6 +40,31 @@ def never_ran(marks: Marks, ran: Sequence[str]) -> NeverRan | None:
     run = frozenset(line for k, lines in enumerate(marks.blocks) if found[k] for line in lines)
     every = frozenset(line for lines in marks.blocks for line in lines)
     return NeverRan(every - run, _one_sided(marks.comparisons, found), _once(marks.loops, found))
+
+
+def untried(marks: Marks, ran: Sequence[str]) -> Untried | None:
+    """What an edit asks for of which one answer never came, as `never_ran`."""
+    if not ran or any(len(digits) != max(marks.count, 1) for digits in ran):
+        return None
+    found = [any(digits[k] == "1" for digits in ran) for k in range(marks.count)]
+    run = frozenset(line for k, lines in enumerate(marks.blocks) if found[k] for line in lines)
+    led = _led_to(marks, found)
+    places = frozenset(line for k in led for line in marks.blocks[k]) - run
+    return Untried(places, _one_sided([c for c in marks.comparisons if c.asks], found))
+
+
+def _led_to(marks: Marks, found: Sequence[bool]) -> set[int]:
+    """The blocks that never ran and are behind a branch that asks for something, in one that did."""
+    after: dict[int, list[int]] = {}
+    for here, there, _ in marks.ways:
+        after.setdefault(here, []).append(there)
+    left = [there for here, there, asks in marks.ways if asks and found[here] and not found[there]]
+    led = set(left)
+    while left:
+        more = [there for there in after.get(left.pop(), ()) if not found[there] and there not in led]
+        led |= set(more)
+        left += more
+    return led
 
 
 def _one_sided(comparisons: Sequence[Comparison], found: Sequence[bool]) -> tuple[OneSided, ...]:

@@ -74,6 +74,8 @@ class Built(msgspec.Struct, frozen=True):
     #: Its machine code is the baseline's.
     identical: bool
     seconds: float
+    #: The file of its unit's PTX; "" where there is none.
+    ptx: str = ""
 
 
 class Builder:
@@ -318,6 +320,7 @@ class Builder:
             job=job_of(candidate, compiled, unit, baseline, program, rule=self._rule(candidate, text, name)),
             identical=unit.digest == baseline.digest and _same_geometry(candidate),
             seconds=time.monotonic() - started,
+            ptx=unit.evidence.ptx_path,
         )
 
     def _sides(self, text: SourceText, folder: Path, task: Task, *, at_once: bool) -> Unit | str:

@@ -255,7 +255,7 @@ class FurtherJudge:
         own = place.kernel == self._judged
         spec = place.spec
         if marking is not None and own and not spec.instead[0]:
-            spec = msgspec.structs.replace(spec, twin=marking.twin)
+            spec = msgspec.structs.replace(spec, twin=marking.twin, own=marking.own)
 
         def take(heard: VisitResult) -> None:
             said = _said(heard, place.spec.timed, own, verdict)

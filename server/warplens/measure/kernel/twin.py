@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
+from warplens.measure.build.candidates import Built
 from warplens.measure.build.unit import Unit
 from warplens_tools.errors import WarplensError
 from warplens_tools.evidence import CompiledKernel, Unknown
@@ -14,7 +16,7 @@ from warplens_tools.process.run import run
 from warplens_tools.process.task import Task
 from warplens_tools.run.probe.job import JobCandidate, JobVariable
 from warplens_tools.toolchain.locate import Toolchain, tool_environment
-from warplens_tools.toolchain.ptx_marks import Marks, marked
+from warplens_tools.toolchain.ptx_marks import Marked, Marks, marked
 from warplens_tools.toolchain.symbols import unit_free_name, variables
 
 #: What is not known where there is no twin, or it cannot be asked.
@@ -31,9 +33,10 @@ class Twin(msgspec.Struct, frozen=True):
 class Marking:
     """A twin for the visits of one candidate, and the marks that it left there."""
 
-    def __init__(self, twin: Twin | Unknown) -> None:
-        #: None for visits without one.
+    def __init__(self, twin: Twin | Unknown, own: Twin | Unknown) -> None:
+        #: None for visits without one; `own` is the candidate's.
         self.twin = twin if isinstance(twin, Twin) else None
+        self.own = own if isinstance(own, Twin) else None
         self.ran: list[str] = []
 
 
@@ -54,23 +57,60 @@ def twin_of(
     """
     if unit.linked is not None:
         return Unknown(WHAT_RAN, "its unit is linked with others' device code")
-    found = marked(unit.ptx, compiled.mangled)
-    if found is None:
-        return Unknown(WHAT_RAN, "its PTX cannot be read")
-    folder.mkdir(parents=True, exist_ok=True)
-    text, cubin = folder / "twin.ptx", folder / "twin.cubin"
-    text.write_text(found.text)
-    try:
-        ptxas = toolchain.require("ptxas")
-        command = [ptxas.path, f"-arch={unit.evidence.arch}", str(text), "-o", str(cubin)]
-        done = run(command, cwd=folder, env=tool_environment(folder), timeout=timeout, task=task)
-    except WarplensError as error:
-        return Unknown(WHAT_RAN, str(error))
-    if done.status != 0 or not cubin.is_file():
-        words = (done.stderr + done.stdout).strip().splitlines()
-        return Unknown(WHAT_RAN, f"its twin is not assembled: {words[0] if words else done.status}")
     live = unit.live(program)
     known = {unit_free_name(v.name): live.get(v.name, "") for v in variables(unit.own)}
-    named = variables(cubin.read_bytes())
-    held = tuple(JobVariable(v.name, known.get(unit_free_name(v.name), "")) for v in named)
-    return Twin(JobCandidate("twin", str(cubin), compiled.mangled, variables=held), found.marks)
+    assembling = _Assembling(toolchain, unit.evidence.arch, folder, timeout, task)
+    return assembling.twin(marked(unit.ptx, compiled.mangled), compiled.mangled, known)
+
+
+def twin_of_edited(
+    built: Built,
+    unit: Unit,
+    *,
+    toolchain: Toolchain,
+    folder: Path,
+    timeout: float | None,
+    task: Task,
+) -> Twin | Unknown:
+    """The same of a candidate; `unit` is its baseline's.
+
+    Raises:
+        CancelledError: as named.
+    """
+    if unit.linked is not None or not built.ptx:
+        return Unknown(WHAT_RAN, "its unit is linked with others' device code")
+    known = {unit_free_name(v.name): v.live for v in built.job.variables}
+    assembling = _Assembling(toolchain, unit.evidence.arch, folder, timeout, task)
+    found = marked(Path(built.ptx).read_text(errors="replace"), built.job.entry, choices=True)
+    return assembling.twin(found, built.job.entry, known)
+
+
+class _Assembling(msgspec.Struct, frozen=True):
+    """How a twin becomes what the probe loads."""
+
+    toolchain: Toolchain
+    arch: str
+    folder: Path
+    timeout: float | None
+    task: Task
+
+    def twin(self, found: Marked | None, kernel: str, known: Mapping[str, str]) -> Twin | Unknown:
+        """Of a kernel by its mangled name; `known`: the program's variables by their names whatever the unit."""
+        if found is None:
+            return Unknown(WHAT_RAN, "its PTX cannot be read")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        text, cubin = self.folder / "twin.ptx", self.folder / "twin.cubin"
+        text.write_text(found.text)
+        try:
+            ptxas = self.toolchain.require("ptxas")
+            command = [ptxas.path, f"-arch={self.arch}", str(text), "-o", str(cubin)]
+            env = tool_environment(self.folder)
+            done = run(command, cwd=self.folder, env=env, timeout=self.timeout, task=self.task)
+        except WarplensError as error:
+            return Unknown(WHAT_RAN, str(error))
+        if done.status != 0 or not cubin.is_file():
+            words = (done.stderr + done.stdout).strip().splitlines()
+            return Unknown(WHAT_RAN, f"its twin is not assembled: {words[0] if words else done.status}")
+        named = variables(cubin.read_bytes())
+        held = tuple(JobVariable(v.name, known.get(unit_free_name(v.name), "")) for v in named)
+        return Twin(JobCandidate("twin", str(cubin), kernel, variables=held), found.marks)

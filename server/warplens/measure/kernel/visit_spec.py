@@ -58,6 +58,8 @@ class VisitSpec(msgspec.Struct, frozen=True):
     ptx: str = ""
     #: What marks which of the kernel's blocks run; None where that is not asked.
     twin: Twin | None = None
+    #: The same of the one candidate that is visited.
+    own: Twin | None = None
 
     def unseen(self) -> list[Unknown]:
         """What launches leave where only their own blocks read."""

@@ -201,6 +201,15 @@ class Visits:
         elif isinstance(record, Closed) and record.free_share >= _ROOMY and self._turn and not self._keeps:
             self._turn.leave()
 
+    def _own_twin(self, batch: Sequence[JobCandidate]) -> JobCandidate | None:
+        """What marks which blocks of the one candidate of a batch run, launched as it is."""
+        own = self._place.own
+        ones = [one for one in batch if one not in self._controls()]
+        if own is None or self._place.twin is None or not self.asks.twin or len(ones) != 1:
+            return None
+        job = own.job
+        return msgspec.structs.replace(ones[0], cubin=job.cubin, entry=job.entry, variables=job.variables)
+
     def _controls(self) -> list[JobCandidate]:
         return [self._place.control] if self._place.control is not None else []
 
@@ -310,6 +319,7 @@ class Visits:
             tells_nan=asked.nan,
             candidates=tuple(batch),
             twin=place.twin.job if place.twin is not None and self.asks.twin else None,
+            own_twin=self._own_twin(batch),
             marks=MARKS,
             options={
                 "repeats": s.repeats,

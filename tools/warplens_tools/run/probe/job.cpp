@@ -142,6 +142,7 @@ const std::map<std::string, Reader>& readers() {
         {"pointer", [](Job& j, auto& s) { last(j).parameters.push_back(read_parameter(s)); }},
         // what was said of a candidate last is said of the kernel's twin
         {"twin", [](Job& j, auto& s) { j.twin = last(j); j.candidates.pop_back(); j.marks = rest_of(s); }},
+        {"own_twin", [](Job& j, auto&) { j.own_twin = last(j); j.candidates.pop_back(); }},
         {"geometry",
          [](Job& j, auto& s) { const Shape from = read_shape(s); last(j).shapes.emplace_back(from, read_shape(s)); }},
         {"variable",

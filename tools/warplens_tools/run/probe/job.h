@@ -191,6 +191,7 @@ struct Job {
     double roomy = 0;            // this is that launch, with so many times as much behind its buffers: lengths may grow
     std::vector<Candidate> candidates;
     Candidate twin;                    // of the kernel, marks what ran; its cubin is empty where there is none
+    Candidate own_twin;                // of the candidate, where there is one: the same
     std::string marks;                 // the variable of it that holds the marks
     std::vector<double> sentinels;        // floats that the kernel compares with
     std::vector<std::int64_t> constants;  // what the kernel compares integers with

@@ -269,6 +269,8 @@ class Job(msgspec.Struct, frozen=True):
     candidates: tuple[JobCandidate, ...] = ()
     #: The kernel's twin that marks what of it ran, and the variable that holds the marks; None for no such.
     twin: JobCandidate | None = None
+    #: The one candidate's, which is asked where the kernel's is; None for no such.
+    own_twin: JobCandidate | None = None
     marks: str = ""
     options: dict[str, float] = {}
 
@@ -314,6 +316,7 @@ def encode_job(job: Job) -> str:
         lines += _candidate(candidate)
     if job.twin is not None:
         lines += [*_candidate(job.twin), f"twin {job.marks}"]
+        lines += [*_candidate(job.own_twin), "own_twin"] if job.own_twin is not None else []
     if any("\n" in line or "\r" in line for line in lines):
         raise InputError("a path or kernel name holds a line break, which the probe cannot take")
     return "\n".join(lines) + "\n"

@@ -193,7 +193,8 @@ class ResultRecord(_Record, frozen=True, tag="result"):
     right_seconds: float = 0.0
     timing_seconds: float = 0.0
     #: Of the kernel's twin, on the sets of inputs that the candidate was compared on: a digit for each mark, 1 where it
-    #: was set; "" where there is no twin. And on how many of those sets it did not run.
+    #: was set; "" where there is no twin. Behind them, where they are known of each of those sets, the marks of the
+    #: candidate's own. And on how many of those sets the kernel's did not run.
     ran: str = ""
     ran_unknown: int = 0
 

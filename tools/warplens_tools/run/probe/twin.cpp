@@ -16,32 +16,51 @@ constexpr double kSlower = 8;
 void Twin::run(const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream, Results& results) {
     if (!asked() || !why_not_.empty() || left_ <= 0) return;
     const double started = now();
+    const auto all = [&](const Candidate& twin, Found& marks) {
+        const Found found = run_all(twin, baseline, memory, oracle, scrub, stream, results);
+        marks.insert(found.begin(), found.end());
+    };
+    guarded(why_not_, [&] { all(twin_, marks_); });
+    memory.unbind();
+    left_ -= now() - started;
+    if (!oracle.recover()) throw std::runtime_error("the snapshot was damaged by the kernel's twin");
+    if (!own_.cubin.empty() && own_why_not_.empty() && left_ > 0) {
+        const double then = now();
+        guarded(own_why_not_, [&] { all(own_, own_marks_); });
+        memory.unbind();
+        left_ -= now() - then;
+        if (!oracle.recover()) throw std::runtime_error("the snapshot was damaged by a candidate's twin");
+    }
+    seconds_ += now() - started;
+}
+
+// What a twin cannot be asked says nothing, but for what loses the card.
+void Twin::guarded(std::string& why_not, const std::function<void()>& run) {
     try {
-        run_all(baseline, memory, oracle, scrub, stream, results);
+        run();
     } catch (const Hung&) {
         throw;
     } catch (const DriverError& error) {
         if (is_sticky(error.status)) throw;
-        why_not_ = error.what();
+        why_not = error.what();
     } catch (const std::runtime_error& error) {
-        why_not_ = error.what();
+        why_not = error.what();
     }
-    memory.unbind();
-    seconds_ += now() - started;
-    left_ -= now() - started;
-    if (!oracle.recover()) throw std::runtime_error("the snapshot was damaged by the kernel's twin");
 }
 
-void Twin::run_all(const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream, Results& results) {
+Twin::Found Twin::run_all(const Candidate& twin, const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream, Results& results) {
     const double until = now() + left_;
-    Loaded loaded(twin_, baseline, memory);
+    const bool own = &twin == &own_;
+    Loaded loaded(twin, baseline, memory);
     loaded.bind();
     memory.restore(memory.variables());
     memory.unbind();
     scrub.run(loaded.launch().function, baseline.function);
-    std::map<const Case*, Marks> found;
+    Found found;
     for (const Case& c : oracle.cases()) {
         if (now() > until) break;
+        // where nothing is said of the candidate, nothing is of its twin
+        if (own && !oracle.means(c, loaded.launch())) continue;
         memory.unbind();
         loaded.bind();
         oracle.prepare(c);
@@ -49,10 +68,11 @@ void Twin::run_all(const Launch& baseline, Memory& memory, Oracle& oracle, Scrub
         oracle.given(loaded.launch()).go(stream);
         wait(stream, kSlower * oracle.limit());
         results.pulse();
-        if (oracle.verify(c).state == std::string("wrong")) throw std::runtime_error("it does not give the kernel's own results, on inputs " + c.variant.name);
+        // whether the candidate's results are right is asked of the candidate itself
+        if (!own && oracle.verify(c).state == std::string("wrong")) throw std::runtime_error("it does not give the kernel's own results, on inputs " + c.variant.name);
         found[&c] = loaded.contents(variable_);
     }
-    marks_.insert(found.begin(), found.end());
+    return found;
 }
 
 const Twin::Marks* Twin::on(const Case& c) const {
@@ -60,19 +80,27 @@ const Twin::Marks* Twin::on(const Case& c) const {
     return why_not_.empty() && found != marks_.end() ? &found->second : nullptr;
 }
 
+const Twin::Marks* Twin::own_on(const Case& c) const {
+    const auto found = own_marks_.find(&c);
+    return own_why_not_.empty() && found != own_marks_.end() ? &found->second : nullptr;
+}
+
 void Ran::add(const Twin& twin, const Case& c) {
-    const Twin::Marks* marks = twin.on(c);
-    if (!marks) {
-        ++unknown_;
-        return;
-    }
-    marks_.resize(std::max(marks_.size(), marks->size()));
-    for (std::size_t i = 0; i < marks->size(); ++i) marks_[i] = marks_[i] || (*marks)[i];
+    const auto join = [](Twin::Marks& all, const Twin::Marks* marks) {
+        if (!marks) return 1u;
+        all.resize(std::max(all.size(), marks->size()));
+        for (std::size_t i = 0; i < marks->size(); ++i) all[i] = all[i] || (*marks)[i];
+        return 0u;
+    };
+    unknown_ += join(marks_, twin.on(c));
+    own_unknown_ += join(own_, twin.own_on(c));
 }
 
 std::string Ran::text() const {
     std::string digits;
     for (const std::uint8_t mark : marks_) digits += mark ? '1' : '0';
+    if (own_unknown_ == 0)
+        for (const std::uint8_t mark : own_) digits += mark ? '1' : '0';
     return digits;
 }
 

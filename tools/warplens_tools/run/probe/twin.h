@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel's twin, which marks what of it runs: on each set of inputs that candidates are compared on, it says which of
-// its blocks some thread came to.
+// its blocks some thread came to. So does the twin of the one candidate of a visit that has one.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,8 +21,9 @@ class Twin {
    public:
     using Marks = std::vector<std::uint8_t>;
 
-    // `twin` is loaded as candidates are, before any of them; nothing is run where the job has none.
-    Twin(const Candidate& twin, const std::string& variable, double seconds) : twin_(twin), variable_(variable), left_(seconds) {}
+    // `twin` and `own`, the candidate's, are loaded as candidates are, before any of them; nothing is run where the job has
+    // none.
+    Twin(const Candidate& twin, const Candidate& own, const std::string& variable, double seconds) : twin_(twin), own_(own), variable_(variable), left_(seconds) {}
 
     // One launch on each set of inputs, until there is no time left. What it cannot be asked says nothing, but for a launch
     // that faults or does not come back, which ends the visit as one of the kernel's own does.
@@ -29,32 +31,36 @@ class Twin {
 
     // What ran on a set of inputs; nullptr where that is not known.
     const Marks* on(const Case& c) const;
+    // The same of the candidate's.
+    const Marks* own_on(const Case& c) const;
     // Why nothing is known; empty where something is.
     const std::string& why_not() const { return why_not_; }
     double seconds() const { return seconds_; }
     bool asked() const { return !twin_.cubin.empty(); }
 
    private:
-    void run_all(const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream, Results& results);
+    using Found = std::map<const Case*, Marks>;
+    Found run_all(const Candidate& twin, const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream, Results& results);
+    void guarded(std::string& why_not, const std::function<void()>& run);
 
-    const Candidate& twin_;
-    std::string variable_, why_not_;
+    const Candidate &twin_, &own_;
+    std::string variable_, why_not_, own_why_not_;
     double left_, seconds_ = 0;
-    std::map<const Case*, Marks> marks_;
+    Found marks_, own_marks_;
 };
 
 // What ran on the sets of inputs that a candidate was compared on.
 class Ran {
    public:
     void add(const Twin& twin, const Case& c);
-    // As digits, one a mark.
+    // As digits, one a mark: the kernel's, and then the candidate's if they are known of each set.
     std::string text() const;
     // Sets of inputs of which it is not known.
     unsigned unknown() const { return unknown_; }
 
    private:
-    Twin::Marks marks_;
-    unsigned unknown_ = 0;
+    Twin::Marks marks_, own_;
+    unsigned unknown_ = 0, own_unknown_ = 0;
 };
 
 }  // namespace warplens

@@ -428,7 +428,7 @@ class Visit {
     Job room_job_;
     std::unique_ptr<Oracle> oracle_, roomy_;
     std::unique_ptr<Trial> trial_;
-    Twin twin_{job_.twin, job_.marks, job_.twin.cubin.empty() ? 0 : job_.option("twin_seconds")};
+    Twin twin_{job_.twin, job_.own_twin, job_.marks, job_.twin.cubin.empty() ? 0 : job_.option("twin_seconds")};
     Ran ran_;                   // of the candidate that is judged
 };
 

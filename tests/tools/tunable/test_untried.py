@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases of an edit's own of which one answer never came."""
+
+from __future__ import annotations
+
+import pytest
+
+from warplens_tools.cuda.parse import parse
+from warplens_tools.text import SourceText
+from warplens_tools.toolchain.ptx_marks import Line
+from warplens_tools.toolchain.ptx_ran import OneSided, Untried
+from warplens_tools.tunable.source import File
+from warplens_tools.tunable.untried import untried_cases, value_of
+
+PATH = "/a/rows.cu"
+BEFORE = """\
+__global__ void rows(const float* in, float* out, int n, int length) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0;
+    for (int k = 0; k < length; ++k) sum += in[i * length + k];
+    if (sum > 96.0f) sum = 96.0f;
+    out[i] = sum;
+}
+"""
+AFTER = """\
+constexpr int kRoom = 64;
+constexpr float kFew = 0.25f;
+__global__ void rows(const float* in, float* out, int n, int length) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0;
+    const int most = length <= kRoom ? length : kRoom;
+    const int least = min(length, 48);
+    if (length % 4 == 0 && in[i] < kFew) {
+        sum = in[i];
+    }
+    for (int k = 0; k < most + least; ++k) sum += in[i * length + k];
+    if (sum > 96.0f) sum = 96.0f;
+    if (i < n) out[i] = sum;
+}
+"""
+
+
+def _line(number: int) -> Line:
+    text = AFTER.splitlines()[number - 1]
+    return Line(PATH, number, len(text) - len(text.lstrip()) + 1)
+
+
+def _why(*one_sided: tuple[int, tuple[str, ...]], places: tuple[int, ...] = ()) -> str:
+    before, after = (File(text, parse(text, PATH)) for text in (SourceText(BEFORE), SourceText(AFTER)))
+    found = tuple(OneSided(_line(number), constants) for number, constants in one_sided)
+    tried = Untried(frozenset(_line(number) for number in places), found)
+    return untried_cases(before, after, "rows", PATH, tried, frozenset({0.0, 96.0}))
+
+
+@pytest.mark.parametrize(
+    ("line", "constants", "said"),
+    [
+        # a number by its name, of a comparison or of what is smaller
+        (7, ("65",), "length <= kRoom"),
+        (8, ("48",), "min(length, 48)"),
+        (9, ("0", "3"), "length % 4 == 0"),
+        (9, ("0f3E800000",), "in[i] < kFew"),
+    ],
+)
+def test_an_answer_that_never_came_is_not_proven(line: int, constants: tuple[str, ...], said: str) -> None:
+    why = _why((line, constants))
+    assert f"line {line} of the edit asks `{said}`, which the kernel does not" in why
+
+
+@pytest.mark.parametrize(
+    ("line", "constants"),
+    [
+        # what the kernel asks for, too: by its own words, or by the same number
+        (13, ("0f42C00000",)),
+        (14, ()),
+        # an unrolled loop, what is approximated, whether a quotient is one of 32 bits
+        (12, ("3",)),
+        (9, ("0f47CE4780",)),
+        (9, ("0", "-4294967296")),
+    ],
+)
+def test_what_the_kernel_or_the_compiler_asks_is_not_the_edits(line: int, constants: tuple[str, ...]) -> None:
+    assert _why((line, constants)) == ""
+
+
+def test_a_case_that_never_ran_is_not_proven() -> None:
+    assert "line 10 of the edit never ran" in _why(places=(10,))
+    # behind a condition of the kernel's
+    assert _why(places=(13,)) == _why(places=(14,)) == ""
+
+
+def test_constants_of_ptx_are_numbers() -> None:
+    assert [value_of(c) for c in ("7", "-1", "0xFF", "12U", "0f3F800000", "0d4010000000000000", "%r1")] == [
+        7.0,
+        -1.0,
+        255.0,
+        12.0,
+        1.0,
+        4.0,
+        None,
+    ]

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an edit asks for that the kernel does not, and of which one answer never came on any inputs: a case of its own
+that nothing tried is not proven, neither what it does nor what it leaves to others.
+
+Of a case the text decides whether it is the edit's own: what the kernel asks for, too, under whatever names of local
+variables, is the kernel's. A number that it compares with has to be one that the kernel compares with.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tree_sitter import Node
+
+from warplens_tools.cuda.syntax.tree import LOOPS
+from warplens_tools.cuda.values.bindings import value_node
+from warplens_tools.cuda.values.constants import constants_of
+from warplens_tools.toolchain.ptx_marks import Line
+from warplens_tools.toolchain.ptx_ran import OneSided, Untried
+from warplens_tools.tunable.conditions import (
+    DeviceCode,
+    atoms_of,
+    chosen_by,
+    has_counterpart,
+    header_of,
+    number_of,
+)
+from warplens_tools.tunable.source import File
+
+#: Numbers that are compared with everywhere.
+_USUAL = frozenset({-1.0, 0.0, 1.0})
+_ALWAYS = "it came out the same on all inputs that were compared"
+_NEVER = "never ran on any inputs that were compared"
+#: Whether a quotient of 64 bits may be one of 32, which the compiler asks on its own.
+_UPPER_HALF = "-4294967296"
+_FLOAT = re.compile(r"0([fd])([0-9A-Fa-f]{8}|[0-9A-Fa-f]{16})\Z")
+
+
+def value_of(constant: str) -> float | None:
+    """A constant of PTX as a number; None for others."""
+    if (found := _FLOAT.match(constant)) is not None:
+        kind = ">f" if len(found[2]) == 8 else ">d"
+        return float(struct.unpack(kind, bytes.fromhex(found[2]))[0])
+    try:
+        return float(int(constant.rstrip("U"), 0))
+    except ValueError:
+        return None
+
+
+def untried_cases(
+    before: File, after: File, kernel: str, path: str, tried: Untried, known: frozenset[float]
+) -> str:
+    """Why an edit is not proven, in words; "" for nothing.
+
+    Args:
+        before, after: the edited file as it was and as it is.
+        kernel: the judged kernel's name.
+        path: the file's, as the compiler names it.
+        tried: what the edit asks for of which one answer never came.
+        known: the numbers that the kernel compares with.
+    """
+    old, new = DeviceCode(before, kernel), DeviceCode(after, kernel)
+    if not old.functions or not new.functions:
+        return ""
+    return next(_Cases(old, new, path, known).of(tried), "")
+
+
+class _Cases:
+    def __init__(self, old: DeviceCode, new: DeviceCode, path: str, known: frozenset[float]) -> None:
+        self._old, self._new, self._known = old, new, known
+        self._path = Path(path).resolve()
+
+    def of(self, tried: Untried) -> Iterator[str]:
+        for one in tried.one_sided:
+            for line, statement in self._statements([one.at]):
+                atom = next((a for a in self._may_be(statement, one) if not self._kernels(a, one)), None)
+                if atom is not None:
+                    said = " ".join(self._new.tree.code_of(atom).split())
+                    yield f"line {line} of the edit asks `{said}`, which the kernel does not, and {_ALWAYS}"
+        for line, statement in self._statements(tried.places):
+            if not self._stands(statement):
+                yield f"line {line} of the edit {_NEVER}, and the kernel has no such case"
+
+    def _statements(self, places: Iterable[Line]) -> Iterator[tuple[int, Node]]:
+        for place in sorted(places):
+            if Path(place.file).resolve() != self._path:
+                continue
+            statement = self._new.statement_at(place.line, place.column)
+            if statement is not None:
+                yield place.line, statement
+
+    def _may_be(self, statement: Node, one: OneSided) -> list[Node]:
+        """The conditions that a comparison may be, by the numbers that are compared with: others, as those of unrolled
+        loops and of functions that are approximated, are the compiler's."""
+        if statement.type in LOOPS or _UPPER_HALF in one.constants:
+            return []
+        given = [value for c in one.constants if (value := value_of(c)) is not None]
+        found = {a.id: a for a in (*atoms_of(statement), *chosen_by(header_of(statement), self._new))}
+        return [atom for atom in found.values() if self._matches(atom, given)]
+
+    def _matches(self, atom: Node, given: list[float]) -> bool:
+        own = list(self._numbers(atom))
+        return any(_near(a, b) for a in given for b in own) if given else not own
+
+    def _numbers(self, atom: Node) -> Iterator[float]:
+        """The numbers of a condition, those that its names stand for among them."""
+        local = self._new.locals | self._new.parameters.keys()
+        constants = constants_of(self._new.tree)
+        for word in self._new.words(atom):
+            value = number_of(word)
+            if value is None and re.match(r"[A-Za-z_]\w*\Z", word) and word not in local:
+                value = constants.value(word, atom.start_byte)
+                binding = constants.binding(word, atom.start_byte) if value is None else None
+                node = value_node(self._new.tree, binding) if binding is not None and binding.value else None
+                value = number_of(self._new.tree.code_of(node)) if node is not None else value
+            if value is not None:
+                yield value
+
+    def _kernels(self, atom: Node, one: OneSided) -> bool:
+        """Whether the kernel asks for what an atom of the edit asks for."""
+        own = list(self._numbers(atom))
+        given = {value for c in one.constants if (value := value_of(c)) is not None} - _USUAL
+        meant = [v for v in given if any(_near(v, b) for b in own)]
+        known = all(any(_near(v, k) for k in self._known) for v in meant)
+        return known and has_counterpart(atom, self._new, self._old, self._old.conditions)
+
+    def _stands(self, statement: Node) -> bool:
+        """Whether the kernel has a statement, or asks for all that leads to it."""
+        if self._new.shape(header_of(statement)) in self._old.text:
+            return True
+        guard = next(self._new.guards(statement), None)
+        if guard is None:
+            return True
+        among = self._old.conditions
+        return self._new.shape(header_of(guard)) in self._old.text or all(
+            has_counterpart(a, self._new, self._old, among) for a in atoms_of(guard)
+        )
+
+
+def _near(one: float, other: float) -> bool:
+    """`< 5` is `<= 4`; floats are held in fewer bits."""
+    return abs(one - other) <= (1 if one == int(one) and other == int(other) else 1e-6 * abs(one))
