@@ -62,8 +62,14 @@ def test_rows_that_y_does_not_hold_are_numbered_along_x(text: str) -> None:
 def test_rows_that_y_holds_go_there() -> None:
     after = rewritten("index-into-axes", _flat("argc > 1 ? atoi(argv[1]) : 5000"))[1]
     assert "int r = blockIdx.y * blockDim.y + threadIdx.y;" in after
-    after = rewritten("stride-into-grid", _striding("argc > 1 ? atoi(argv[1]) : 60000"))[1]
+    # a number of the program's own
+    after = rewritten("stride-into-grid", _striding("60000"))[1]
     assert "int row = blockIdx.y;" in after
+
+
+def test_rows_that_a_run_may_have_any_of_stay_along_x() -> None:
+    after = rewritten("stride-into-grid", _striding("argc > 1 ? atoi(argv[1]) : 60000"))[1]
+    assert "int row = blockIdx.x;" in after and "int col = blockIdx.y * blockDim.x" in after
 
 
 @pytest.mark.compiler

@@ -39,6 +39,8 @@ def _file(grid: str = GRID, *, declared: str = "") -> File:
         ("dim3(8, 1, lists), 256", ""),
         ("grid, 256", "    dim3 grid(1, lists);\n"),
         ("dim3(1, tall), 256", "    const int tall = lists;\n"),
+        # whatever lies along x
+        ("dim3((each + 255) / 256, lists), 256", ""),
     ],
 )
 def test_what_lay_along_x_is_told_elsewhere(grid: str, declared: str) -> None:
@@ -53,8 +55,7 @@ def test_what_lay_along_x_is_told_elsewhere(grid: str, declared: str) -> None:
         ("dim3(1, std::min(lists, 1 << 15)), 256", ""),
         ("dim3(1, lists < 65535 ? lists : 65535), 256", ""),
         ("dim3(1, down), 256", "    const int down = min(lists, 1024);\n"),
-        # tiles of two axes, or of several lists
-        ("dim3((each + 255) / 256, lists), 256", ""),
+        # tiles of several lists
         ("dim3(1, (lists + 3) / 4), 256", ""),
         ("dim3(1, up(lists, 4)), 256", ""),
         ("dim3((lists * each + 255) / 256, 4), 256", ""),

@@ -29,12 +29,12 @@ void run(const float* x, const float* w, float* y, int batch, int channels, int 
 constexpr int kOutputs = 7;  // of a thread, side by side
 
 __global__ void depthwise(const float* __restrict__ x, const float* __restrict__ w, float* __restrict__ y, int batch, int channels, int length, int taps) {
-  const int t0 = (blockIdx.x * blockDim.x + threadIdx.x) * kOutputs;
+  const int t0 = (blockIdx.y * blockDim.x + threadIdx.x) * kOutputs;
   bool live[kOutputs];
   #pragma unroll
   for (int o = 0; o < kOutputs; ++o) live[o] = true;
-  int c = blockIdx.y * blockDim.y + threadIdx.y;
-  int b = blockIdx.z;
+  int c = blockIdx.z * blockDim.y + threadIdx.y;
+  int b = blockIdx.x;
   int i[kOutputs];
   float sum[kOutputs] = {};
   #pragma unroll
@@ -82,7 +82,7 @@ __global__ void depthwise(const float* __restrict__ x, const float* __restrict__
   }
 }
 void run(const float* x, const float* w, float* y, int batch, int channels, int length, int taps) {
-  depthwise<<<dim3(((length + 31) / 32 + kOutputs - 1) / kOutputs, (channels + 7) / 8, batch), dim3(32, 8)>>>(x, w, y, batch, channels, length, taps);
+  depthwise<<<dim3(batch, ((length + 31) / 32 + kOutputs - 1) / kOutputs, (channels + 7) / 8), dim3(32, 8)>>>(x, w, y, batch, channels, length, taps);
 }
 ```
 """  # noqa: E501

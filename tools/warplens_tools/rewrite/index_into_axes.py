@@ -4,9 +4,10 @@
 Number outputs along the axes of the launch instead of dividing one number.
 
 A kernel that divides its thread's number into column, row and image pays for the divisions, and hides which threads
-are neighbours: blocks are runs of outputs, not patches of them. With columns along x, rows along y and the rest along
-z, every thread has its indices from the launch, a block is a patch whose threads share what they read, and whatever
-makes use of that, tiles, halos, several outputs a thread, can follow.
+are neighbours: blocks are runs of outputs, not patches of them. With columns, rows and the rest along an axis each,
+every thread has its indices from the launch, a block is a patch whose threads share what they read, and whatever makes
+use of that, tiles, halos, several outputs a thread, can follow. What a run may have any number of goes along `x`, which
+alone holds more than 65535 blocks.
 
 ```cuda
 __global__ void scale(const float* in, const float* gain, float* out, int images, int height, int width) {
@@ -24,21 +25,20 @@ void run(const float* in, const float* gain, float* out, int images, int height,
 
 ```cuda
 __global__ void scale(const float* in, const float* gain, float* out, int images, int height, int width) {
-  int x = blockIdx.x * blockDim.x + threadIdx.x;
-  int y = blockIdx.y * blockDim.y + threadIdx.y;
-  int image = blockIdx.z;
+  int x = blockIdx.y * blockDim.x + threadIdx.x;
+  int y = blockIdx.z * blockDim.y + threadIdx.y;
+  int image = blockIdx.x;
   int i = (image * height + y) * width + x;
   if (x >= width || y >= height) return;
   out[i] = in[i] * gain[y * width + x] + image;
 }
 void run(const float* in, const float* gain, float* out, int images, int height, int width) {
-  scale<<<dim3((width + 31) / 32, (height + 7) / 8, images), dim3(32, 8)>>>(in, gain, out, images, height, width);
+  scale<<<dim3(images, (width + 31) / 32, (height + 7) / 8), dim3(32, 8)>>>(in, gain, out, images, height, width);
 }
 ```
 
 Where nothing limits the number, a condition on its slowest index does. Left alone: numbers that neither limits, that
-are changed, or whose extents the host does not know. The grid's `y` and `z` hold at most 65535 blocks, its `x` alone
-more.
+are changed, or whose extents the host does not know.
 """
 
 from __future__ import annotations

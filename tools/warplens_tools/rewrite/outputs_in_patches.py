@@ -34,10 +34,10 @@ constexpr int kTileY = kThreadsY * kOutputsY;
 __global__ void multiply(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C, int count, int n) {
   __shared__ float tileA[kTileDepth][kTileY + 4];
   __shared__ float tileB[kTileDepth][kTileX];
-  int b = blockIdx.z;
+  int b = blockIdx.x;
   const int thread = threadIdx.y * kThreadsX + threadIdx.x;
-  const int row0 = blockIdx.y * kTileY;
-  const int col0 = blockIdx.x * kTileX;
+  const int row0 = blockIdx.z * kTileY;
+  const int col0 = blockIdx.y * kTileX;
   float sum[kOutputsY][kOutputsX] = {};
   for (int k0 = 0; k0 < n; k0 += kTileDepth) {
     for (int t = thread; t < kTileY * kTileDepth; t += kThreadsX * kThreadsY) {
@@ -75,7 +75,7 @@ __global__ void multiply(const float* __restrict__ A, const float* __restrict__ 
   }
 }
 void run(const float* A, const float* B, float* C, int count, int n) {
-  multiply<<<dim3((n + kTileX - 1) / kTileX, (n + kTileY - 1) / kTileY, count), dim3(kThreadsX, kThreadsY)>>>(A, B, C, count, n);
+  multiply<<<dim3(count, (n + kTileX - 1) / kTileX, (n + kTileY - 1) / kTileY), dim3(kThreadsX, kThreadsY)>>>(A, B, C, count, n);
 }
 ```
 """  # noqa: E501

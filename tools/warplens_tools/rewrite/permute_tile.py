@@ -28,10 +28,10 @@ constexpr int kTileRows = 8;  // of them at a time
 
 __global__ void last(const float* in, float* out, int N, int C, int H, int W) {
   __shared__ float tile[kTile][kTile + 1];
-  int h = blockIdx.z % H;
-  int n = blockIdx.z / H;
-  const int w0 = blockIdx.x * kTile;
-  const int c0 = blockIdx.y * kTile;
+  int h = blockIdx.x % H;
+  int n = blockIdx.x / H;
+  const int w0 = blockIdx.y * kTile;
+  const int c0 = blockIdx.z * kTile;
   for (int r = threadIdx.y; r < kTile; r += kTileRows) {
     int w = w0 + threadIdx.x;
     int c = c0 + r;
@@ -48,7 +48,7 @@ __global__ void last(const float* in, float* out, int N, int C, int H, int W) {
   }
 }
 void run(const float* in, float* out, int N, int C, int H, int W) {
-  last<<<dim3((W + kTile - 1) / kTile, (C + kTile - 1) / kTile, H * N), dim3(kTile, kTileRows)>>>(in, out, N, C, H, W);
+  last<<<dim3(H * N, (W + kTile - 1) / kTile, (C + kTile - 1) / kTile), dim3(kTile, kTileRows)>>>(in, out, N, C, H, W);
 }
 ```
 

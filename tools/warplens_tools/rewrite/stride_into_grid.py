@@ -4,8 +4,9 @@
 Give the outputs that a block strides over to blocks of their own.
 
 A block that has a row, and whose threads stride over its outputs, each a loop of its own, shares nothing of what other
-rows read: rows of outputs are no patch. With the outputs' columns along the grid's `x` and the rows along `y`, blocks
-may have any patch, and whatever makes use of that, as the tiles of a product, can follow.
+rows read: rows of outputs are no patch. With the outputs' columns along one axis of the grid and the rows along
+another, blocks may have any patch, and whatever makes use of that, as the tiles of a product, can follow. Rows of which
+a run may have any number stay along `x`, which alone holds more than 65535 blocks.
 
 ```cuda
 __global__ void linear(const float* x, const float* w, float* y, int outputs, int depth) {
@@ -23,8 +24,8 @@ void run(const float* x, const float* w, float* y, int rows, int outputs, int de
 
 ```cuda
 __global__ void linear(const float* x, const float* w, float* y, int outputs, int depth) {
-  int row = blockIdx.y;
-  int col = blockIdx.x * blockDim.x + threadIdx.x;
+  int row = blockIdx.x;
+  int col = blockIdx.y * blockDim.x + threadIdx.x;
   if (col < outputs) {
     float sum = 0.0f;
     for (int k = 0; k < depth; ++k) sum += x[row * depth + k] * w[k * outputs + col];
@@ -32,7 +33,7 @@ __global__ void linear(const float* x, const float* w, float* y, int outputs, in
   }
 }
 void run(const float* x, const float* w, float* y, int rows, int outputs, int depth) {
-  linear<<<dim3((outputs + 256 - 1) / 256, rows), 256>>>(x, w, y, outputs, depth);
+  linear<<<dim3(rows, (outputs + 256 - 1) / 256), 256>>>(x, w, y, outputs, depth);
 }
 ```
 

@@ -8,6 +8,7 @@ import re
 
 _LINE = re.compile(r"^\s*(?:@!?%\w+\s+)?([a-z][\w.:]*)\s+(.*);", re.MULTILINE)
 _REGISTER = re.compile(r"%(?:p|rd|rs|r|f|fd|b|h|hh|rh)\d+")
+_GIVEN = re.compile(r"^\s*ld\.param\.[bsu]64\s+(%rd\d+)\s*,\s*\[\s*([^\]]+?)\s*\]\s*;", re.MULTILINE)
 _PLACED = re.compile(r"^\s*cvta\.to\.\w+\.u64\s+%\w+\s*,\s*(%rd\d+)\s*;", re.MULTILINE)
 _REACHED = re.compile(r"\[\s*(%rd\d+)\s*(?:[+-]\s*\d+)?\]")
 _SPLIT = re.compile(r",(?![^{\[(]*[}\])])")
@@ -44,7 +45,9 @@ _BRINGS = (
 
 def asking_registers(body: str, *, called: bool) -> frozenset[str]:
     """Those of a function's body; `called`: by others, whose arguments may be anything."""
-    pointers = set(_PLACED.findall(body)) | set(_REACHED.findall(body))
+    used = set(_PLACED.findall(body)) | set(_REACHED.findall(body))
+    # a parameter may be loaded once more for what is asked of it
+    pointers = {name for register, name in _GIVEN.findall(body) if register in used}
     made: list[tuple[list[str], list[str]]] = []
     asking: set[str] = set()
     for name, operands in _LINE.findall(body):
@@ -53,7 +56,7 @@ def asking_registers(body: str, *, called: bool) -> frozenset[str]:
         parts = [part.strip() for part in _SPLIT.split(operands)]
         results = _REGISTER.findall(parts[0])
         if name.startswith("ld.param"):
-            given = not name.endswith("64") or called or pointers.isdisjoint(results)
+            given = not name.endswith("64") or called or parts[1].strip("[]") not in pointers
             asking |= set(results) if given else set()
         elif name.startswith(_BRINGS):
             asking |= set(_REGISTER.findall(operands) if name.startswith("call") else results)

@@ -3,8 +3,8 @@
 
 Along x a grid has 2^31 - 1 blocks at most, along y and z 65535 (CUDA programming guide, technical specifications): what
 grows with a run's data is launched for any of its lengths there, and not here. What the text holds below a bound, as
-`min(rows, 32768)`, may lie along any axis. Tiles of two axes, of which one lies along y as a matter of course, are left
-alone: told is where x follows nothing of the run's any more, and each block does one of what lies elsewhere.
+`min(rows, 32768)`, may lie along any axis, and so may what a block does several of, as tiles do: nobody has a million
+columns of 32. What x follows meanwhile changes nothing.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ def _why(before: File, old: Site, after: File, new: Site, kernel: Kernel) -> str
         return ""
     first, *others = (_lengths(before, one) for one in old.grid)
     first = first.difference(*others)
-    if _lengths(after, new.grid[0]):
-        return ""
     for axis, value in zip(AXES[1:], new.grid[1:], strict=False):
         moved = first & _lengths(after, value)
         if moved and not any(_bounds(after, value)) and not any(_divides(after, value)):

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Grids that an edit makes too long along y or z, where the original has the same length along x: turned round.
 
+A length that is the run's own may be any: one that lay along x lies there after the edit, too, whatever else would, but
+where a block does several of what it counts.
+
 Along x a grid has 2^31 - 1 blocks at most, along y and z 65535 (CUDA programming guide, technical specifications).
 """
 
@@ -14,7 +17,8 @@ import msgspec
 from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.launches import AXES, Launches
+from warplens_tools.rewrite.common.launches import AXES, Launch, Launches
+from warplens_tools.rewrite.common.reading import WORD
 from warplens_tools.rewrite.common.texts import between
 from warplens_tools.text import SourceText, TextEdit
 
@@ -49,7 +53,7 @@ def _lists_sizes(edit: TextEdit, kernel: Kernel) -> bool:
 
 
 def _launched(text: SourceText, model: SourceModel, kernel: Kernel, result: RewriteResult) -> RewriteResult:
-    """The result as it is, or with the axis that would be too long exchanged with x.
+    """The result as it is, or with the axis that would be too long along x.
 
     Raises:
         Refused: a launch is too long along y or z, or for other lengths than this run's, and x could not take that.
@@ -76,22 +80,27 @@ def _launched(text: SourceText, model: SourceModel, kernel: Kernel, result: Rewr
 def _why(before: Launches, launches: Launches) -> tuple[int, str] | None:
     """The axis along which a launch is too long now, and that in words; None where none is."""
     try:
-        found = launches.read()
+        found, olds = launches.read(), before.read()
     except Refused:
         # nothing is launched here, or in a way that no edit could have changed
         return None
-    for old, launch in zip(before.sites, found, strict=False):
+    for old, launch in zip(olds, found, strict=False):
         for place in (1, 2):
-            known, was = (_extent(site, place) for site in (launch.site, old))
+            known, was = (_extent(one.site, place) for one in (launch, old))
             if known > max(MOST, was):
                 said = f"its grid would have {known} blocks along {AXES[place]}, which holds at most {MOST}"
                 return place, said
-        first, *others = old.grid_value
-        if launch.site.grid_value[0] is None or first is not None or None in others:
+        if old.site.grid_value[0] is not None:
             continue
+        first, *others = (before.meaning(old.grid.axis(place), old) for place in range(3))
         for place in (1, 2):
             extent = launches.meaning(launch.grid.axis(place), launch)
-            if launch.site.grid_value[place] is None and not _LESS.search(extent):
+            free = launch.site.grid_value[place] is None and not _LESS.search(extent)
+            if (
+                free
+                and extent not in others
+                and _counted_by(before, old, first) & _counted_by(before, old, extent)
+            ):
                 said = (
                     f"its grid would follow {extent} along {AXES[place]}, which holds at most {MOST} blocks"
                 )
@@ -100,7 +109,7 @@ def _why(before: Launches, launches: Launches) -> tuple[int, str] | None:
 
 
 def _exchanged(text: SourceText, model: SourceModel, kernel: Kernel, place: int) -> SourceText:
-    """The file with x and another axis of the kernel's grid exchanged.
+    """The file with another axis of the kernel's grid along x, and the others in their order behind it.
 
     Raises:
         Refused: other code than the kernel's asks for the number of a block.
@@ -109,13 +118,24 @@ def _exchanged(text: SourceText, model: SourceModel, kernel: Kernel, place: int)
     lines = (n for n, line in enumerate(text.text.splitlines(), 1) if _NUMBER.search(line))
     if any(not any(span.line <= n <= span.end_line for span in kernels) for n in lines):
         raise Refused("other code than the kernel asks for the number of a block")
-    turned = {"x": AXES[place], AXES[place]: "x"}
+    order = (place, *(axis for axis in range(place) if axis != place), *range(place + 1, 3))
+    turned = {AXES[old]: AXES[new] for new, old in enumerate(order)}
     written = text.slice(kernel.span)
     new = _NUMBER.sub(lambda m: f"{m[1]}.{turned.get(m[2], m[2])}", written)
     launches = Launches(text, model, kernel)
     for launch in launches.read():
-        launches.set(launch.grid, {0: launch.grid.axis(place), place: launch.grid.axis(0)})
+        moved = {new: launch.grid.axis(old) for new, old in enumerate(order) if new != old}
+        launches.set(launch.grid, moved)
     return text.apply([TextEdit(kernel.span, new), *launches.edits()])
+
+
+def _counted_by(launches: Launches, launch: Launch, extent: str) -> set[str]:
+    """The names in an extent, and in what its variables were declared as."""
+    found, left = set[str](), set(WORD.findall(extent))
+    while left:
+        found |= left
+        left = {word for name in left for word in WORD.findall(launches.meaning(name, launch))} - found
+    return found
 
 
 def _extent(site: LaunchSite, place: int) -> int:
