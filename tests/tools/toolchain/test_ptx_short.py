@@ -74,3 +74,51 @@ def test_what_a_loop_counts_keeps_its_bits(kind: str) -> None:
     assert (
         short(COUNTED, kind, "int") == short(COUNTED, kind, kind) == short(COUNTED, "int", "long long") == ""
     )
+
+
+ASKED = """
+#include <cuda_fp16.h>
+__global__ void asked(const int* in, const int* other, int* out, int n, int least) {
+    int count = 0;
+    for (int i = threadIdx.x; i < n; i += 32) if (ASKS) ++count;
+    out[threadIdx.x] = count;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        "(short)in[i] < (short)least",
+        "in[i] << 12 < least << 12",
+        "(in[i] & 0xfffff) < least",
+        "(int)__byte_perm(in[i], 0, 0x4210) < least",
+        "(float)in[i] < (float)least",
+    ],
+)
+def test_a_loaded_number_that_is_compared_in_fewer_bits_is_told_however_they_are_cut(asks: str) -> None:
+    whole, cut = (short_in(made(ASKED, ASKS=words)) for words in ("in[i] < least", asks))
+    assert "behind parameter 1 have" in shortened(whole, cut)
+    assert shortened(cut, whole) == shortened(cut, cut) == ""
+
+
+@pytest.mark.parametrize("asks", ["in[i] * 4 < least", "in[i] / 4 < least", "other[in[i] << 10] < least"])
+def test_what_is_multiplied_or_divided_or_leads_elsewhere_is_whole(asks: str) -> None:
+    whole, other = (short_in(made(ASKED, ASKS=words)) for words in ("in[i] < least", asks))
+    assert shortened(whole, other) == ""
+
+
+HALVED = """
+#include <cuda_fp16.h>
+__global__ void counted(const int* in, int* out, int n, int least) {
+    TYPE count = START;
+    for (int i = threadIdx.x; i < n; i += 32) if (in[i] < least) count = count + ONE;
+    out[threadIdx.x] = (int)(float)count;
+}
+"""
+
+
+def test_counts_in_half_precision_are_sums_of_floats() -> None:
+    whole = short_in(made(HALVED, TYPE="int", START="0", ONE="1"))
+    half = short_in(made(HALVED, TYPE="__half", START="__half(0.0f)", ONE="__half(1.0f)"))
+    assert "adds up as floats" in shortened(whole, half)

@@ -29,11 +29,19 @@ _SUM = re.compile(r"(?:add|sub|mad\.lo)\.[su](?:32|64)\Z")
 _KEEPS_ON = ("mov.", "selp.", "cvt.", "min.", "max.", "shfl.", "redux.")
 _CUT = re.compile(r"cvt\.[us](8|16|32)\.[us](?:16|32|64)\Z")
 _MASK = re.compile(r"and\.b(?:16|32|64)\Z")
-_MASKS = {"#255": 8, "#65535": 16, "#4294967295": 32}
+#: What is shifted up loses its upper bits: by fewer than this a number is multiplied, by more a part of it is taken.
+_LEAST_SHIFT = 8
+_SHIFTED = re.compile(r"shl\.b(16|32|64)\Z")
+_FIELD = re.compile(r"bfe\.[us](?:32|64)\Z")
+#: How many bits of a whole number a float holds.
+_FLOATS = {"32": 24, "64": 53}
+_FLOAT_COMPARE = re.compile(r"\bsetp(?:\.\w+)*\.f(32|64)\s+%p\d+(?:\|%p\d+)?\s*,([^;]+);")
 _TO_INTEGER = re.compile(r"\bcvt(?:\.\w+)*\.[us](8|16|32|64)\.f(16|32|64)\s+%\w+\s*,\s*(%\w+)\s*;")
 _ADDED = re.compile(r"\b(add|sub|fma)(?:\.\w+)*\.f(16|32|64)(?:x2)?\s+(%\w+)\s*,([^;]*);")
 _MATRIX = re.compile(r"\b(?:mma|wmma\.mma|wgmma)\.[^;]*?\.f(?:16|32)\b[^;]*?\{([^}]*)\}")
-_MOVED = re.compile(r"\b(?:mov|selp|cvt\.f64\.f32|cvt\.rn\.f32\.f64)(?:\.[fb]\d+)?\s+(%\w+)\s*,([^;]*);")
+_MOVED = re.compile(
+    r"\b(?:mov|selp|cvt(?:\.rn)?\.b?f(?:16|32|64)\.b?f(?:16|32|64))(?:\.[fb]\d+)?\s+(%\w+)\s*,([^;]*);"
+)
 
 
 class Short(msgspec.Struct, frozen=True):
@@ -79,6 +87,12 @@ class _Numbers:
 
     def __init__(self, flow: Flow) -> None:
         self._flow, self._body = flow, flow.body
+        #: Registers that are one number and no other.
+        self._numbers = {
+            register: steps[0].sources[0]
+            for register, steps in flow.steps.items()
+            if len(steps) == 1 and steps[0].name.startswith("mov.") and steps[0].sources[0].startswith("#")
+        }
 
     def short(self) -> Short:
         """All of it."""
@@ -118,7 +132,7 @@ class _Numbers:
                     continue
                 if step.name.startswith(("add.s", "add.u", "sub.s", "sub.u")):
                     added.add(flow.round[register])
-                if step.name.endswith(("16", "8")) or min(_MASKS.get(s, 64) for s in step.sources) < 32:
+                if step.name.endswith(("16", "8")) or min(_mask(s) for s in step.sources) < 32:
                     cut.add(flow.round[register])
         return bool(added & cut)
 
@@ -143,6 +157,9 @@ class _Numbers:
             yield int(bits), operands
         for _, operands in _COMPARE.findall(self._body):
             yield 64, operands
+        for bits, operands in _FLOAT_COMPARE.findall(self._body):
+            numbers = (self._flow.turned.get(register, "") for register in re.findall(r"%\w+", operands))
+            yield _FLOATS[bits], ", ".join(numbers)
 
     def _handed_on(
         self, held: dict[str, dict[str, tuple[int, int]]]
@@ -167,15 +184,34 @@ class _Numbers:
         if step.place and load is not None:
             bits = int(load[1])
             yield from ((base, (bits, bits)) for base in self._flow.bases(step.place))
-        left = 64
-        if _MASK.match(step.name):
-            left = min((_MASKS.get(source, 64) for source in step.sources), default=64)
+        left = _left_by(step.name, [self._numbers.get(source, source) for source in step.sources])
         if left < 64 or step.name.startswith(_HANDS_ON):
-            cut = _CUT.match(step.name)
-            left = min(left, int(cut[1]) if cut else 64)
             for source in step.sources:
                 for base, (was, least) in held.get(source, {}).items():
                     yield base, (was, min(least, left))
+
+
+def _left_by(name: str, sources: list[str]) -> int:
+    """How many bits of a number an instruction leaves; 64 where it leaves them all, or is none that cuts."""
+    numbers = [source[1:] for source in sources if re.fullmatch(r"#\d+", source)]
+    if _MASK.match(name):
+        return min((_mask(source) for source in sources), default=64)
+    if (shifted := _SHIFTED.match(name)) is not None and len(numbers) == 1:
+        up = int(numbers[0])
+        return max(int(shifted[1]) - up, 0) if up >= _LEAST_SHIFT else 64
+    if _FIELD.match(name) and len(numbers) == 2:
+        return int(numbers[1])
+    if name == "prmt.b32" and numbers:
+        places = {int(numbers[-1]) >> 4 * k & 7 for k in range(4)}
+        return 8 * max(len({p for p in places if p < 4}), len({p for p in places if p >= 4}))
+    cut = _CUT.match(name)
+    return int(cut[1]) if cut is not None else 64
+
+
+def _mask(source: str) -> int:
+    """How many lower bits a number masks, 64 for others."""
+    number = int(source[1:]) if re.fullmatch(r"#\d+", source) else 0
+    return number.bit_length() if number >= 255 and number & (number + 1) == 0 else 64
 
 
 def _keeps_on(step: Step, held: set[str]) -> bool:
