@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from tests.compiled import nvcc_made
 
+from warplens_tools.toolchain.ptx_floats import through_floats, through_floats_in
 from warplens_tools.toolchain.ptx_short import short_in, shortened
 
 pytestmark = pytest.mark.compiler
@@ -94,6 +95,8 @@ __global__ void asked(const int* in, const int* other, int* out, int n, int leas
         "(in[i] & 0xfffff) < least",
         "(int)__byte_perm(in[i], 0, 0x4210) < least",
         "(float)in[i] < (float)least",
+        "__mul24(in[i], 1) < least",
+        "(short)(in[i] - in[0]) < least",
     ],
 )
 def test_a_loaded_number_that_is_compared_in_fewer_bits_is_told_however_they_are_cut(asks: str) -> None:
@@ -122,3 +125,21 @@ def test_counts_in_half_precision_are_sums_of_floats() -> None:
     whole = short_in(made(HALVED, TYPE="int", START="0", ONE="1"))
     half = short_in(made(HALVED, TYPE="__half", START="__half(0.0f)", ONE="__half(1.0f)"))
     assert "adds up as floats" in shortened(whole, half)
+
+
+PLACED = """
+#include <cuda_fp16.h>
+__global__ void placed(const int* in, int* out, int n) {
+    int best = 0;
+    TYPE at = FROM(0);
+    for (int i = threadIdx.x; i < n; i += 32) if (in[i] > best) best = in[i], at = FROM(i);
+    out[threadIdx.x] = BACK(at);
+}
+"""
+
+
+def test_places_that_go_through_halves_are_told() -> None:
+    whole = through_floats_in(made(PLACED, TYPE="int", FROM="int", BACK="int"))
+    half = through_floats_in(made(PLACED, TYPE="__half", FROM="__int2half_rn", BACK="__half2int_rn"))
+    assert "halves: 2^11" in through_floats(whole, half)
+    assert through_floats(half, half) == ""

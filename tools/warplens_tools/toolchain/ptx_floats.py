@@ -2,8 +2,9 @@
 """Whole numbers that go through floats, by PTX: a place kept beside a distance in a `float2`, a quotient by a float's
 reciprocal.
 
-A float holds whole numbers to 2^24, a double to 2^53; beyond, every other one is missing. Told are integers that may
-have more bits, become floats and then integers again. A quotient that is put right by what it leaves is none.
+A float holds whole numbers to 2^24, a double to 2^53, a half to 2^11; beyond, every other one is missing. Told are
+integers that may have more bits, become floats and then integers again. A quotient that is put right by what it leaves
+is none.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from warplens_tools.toolchain.ptx_bits import Bits
 from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
 from warplens_tools.toolchain.symbols import unit_free_name
 
-_INTO = re.compile(r"\bcvt\.r[nzmp]\.f(32|64)\.[su](?:8|16|32|64)\s+(%\w+)\s*,\s*(%\w+)\s*;")
-_OUT = re.compile(r"\bcvt\.r[nzmp]i(?:\.ftz|\.sat)*\.[su](?:16|32|64)\.f(?:32|64)\s+(%\w+)\s*,\s*(%\w+)\s*;")
-_EXACT = {"32": 24, "64": 53}
+_INTO = re.compile(r"\bcvt\.r[nzmp]\.f(16|32|64)\.[su](?:8|16|32|64)\s+(%\w+)\s*,\s*(%\w+)\s*;")
+_OUT = re.compile(
+    r"\bcvt\.r[nzmp]i(?:\.ftz|\.sat)*\.[su](?:16|32|64)\.f(?:16|32|64)\s+(%\w+)\s*,\s*(%\w+)\s*;"
+)
+_EXACT = {"16": 11, "32": 24, "64": 53}
 #: What makes a float of floats, or hands its bits on; what is rounded to a whole float is a function's own.
 _MAKES = re.compile(
-    r"\b(?:mov|selp|min|max|add|sub|mul|fma|div|neg|abs|shfl)(?:\.\w+)*\s+(%\w+)(?:\|%p\d+)?\s*,\s*([^;]*);"
+    r"\b(?:mov|selp|min|max|add|sub|mul|fma|div|neg|abs|shfl|cvt(?=\.f(?:32|64)\.f16|\.rn\.f16\.f))(?:\.\w+)*"
+    r"\s+(%\w+)(?:\|%p\d+)?\s*,\s*([^;]*);"
 )
 _KEEPS = re.compile(r"\bst\.shared(?:\.\w+)*\.[bf](?:32|64)\s+\[[^\]]*\]\s*,\s*([^;]*);")
 _TAKES = re.compile(r"\bld\.(?:volatile\.)?shared(?:\.\w+)*\.f(?:32|64)\s+([^;\[]*),\s*\[")
@@ -37,7 +41,8 @@ def through_floats_in(ptx: str) -> frozenset[str]:
 def through_floats(baseline: frozenset[str], candidate: frozenset[str]) -> str:
     """Which whole numbers of a candidate may be rounded, by what its kernels do and the baseline's; "" for none."""
     if candidate - baseline:
-        return "the edit keeps whole numbers as floats, which hold them to 2^24 (doubles: 2^53), the kernel does not"
+        held = "2^24 (doubles: 2^53, halves: 2^11)"
+        return f"the edit keeps whole numbers as floats, which hold them to {held}, the kernel does not"
     return ""
 
 

@@ -23,11 +23,27 @@ _FLOAT = re.compile(r"\.f(?:32|64)\Z")
 _STORE = re.compile(r"\bst(?:\.\w+)*\.[usb](8|16|32|64)\s+\[[^\]]*\]\s*,\s*([^;]+);")
 _COMPARE = re.compile(r"\bsetp(?:\.\w+)*\.[usb](16|32|64)\s+%p\d+(?:\|%p\d+)?\s*,([^;]+);")
 _REGISTER = re.compile(r"%(?:rd|rs|r)\d+")
-_HANDS_ON = ("mov.", "selp.", "cvt.")
+#: What leaves a number as large, or nearly: lengths are differences of places.
+_HANDS_ON = (
+    "mov.",
+    "selp.",
+    "cvt.",
+    "add.s",
+    "add.u",
+    "sub.s",
+    "sub.u",
+    "min.s",
+    "min.u",
+    "max.s",
+    "max.u",
+    "neg.",
+    "abs.s",
+)
 #: What adds up in 32 bits or more, and what is still such a sum, or as large, after it.
 _SUM = re.compile(r"(?:add|sub|mad\.lo)\.[su](?:32|64)\Z")
 _KEEPS_ON = ("mov.", "selp.", "cvt.", "min.", "max.", "shfl.", "redux.")
-_CUT = re.compile(r"cvt\.[us](8|16|32)\.[us](?:16|32|64)\Z")
+#: It takes as many bits of what it is given as it says, and gives as many.
+_CUT = re.compile(r"cvt\.[us](8|16|32|64)\.[us](8|16|32|64)\Z")
 _MASK = re.compile(r"and\.b(?:16|32|64)\Z")
 #: What is shifted up loses its upper bits: by fewer than this a number is multiplied, by more a part of it is taken.
 _LEAST_SHIFT = 8
@@ -70,13 +86,13 @@ def shortened(baseline: Mapping[str, Short], candidate: Mapping[str, Short]) -> 
         known = baseline.get(name)
         if known is None:
             continue
-        for what in sorted((new.cut - known.cut) & known.whole, key=int):
-            where = f"fewer bits than the whole numbers behind parameter {int(what) + 1} have"
-            return f"the edit keeps or compares {where}, the kernel all of them"
         if new.counts and not known.counts:
             return "the edit counts over a loop in 16 bits or fewer, the kernel in more"
         if new.keeps and not known.keeps:
             return "the edit keeps in 16 bits or fewer what a loop has added up in more, the kernel does not"
+        for what in sorted((new.cut - known.cut) & known.whole, key=int):
+            where = f"fewer bits than the whole numbers behind parameter {int(what) + 1} have"
+            return f"the edit keeps or compares {where}, the kernel all of them"
         if new.rounded_sums and not known.sums:
             return "the edit adds up as floats what the kernel adds up as whole numbers"
     return ""
@@ -189,6 +205,11 @@ class _Numbers:
             for source in step.sources:
                 for base, (was, least) in held.get(source, {}).items():
                     yield base, (was, min(least, left))
+        elif step.name.startswith("shr."):
+            # what was shifted up comes down again; a part of a word that is whole is meant
+            for base, (was, least) in held.get(step.sources[0], {}).items():
+                if least < was:
+                    yield base, (was, least)
 
 
 def _left_by(name: str, sources: list[str]) -> int:
@@ -204,8 +225,10 @@ def _left_by(name: str, sources: list[str]) -> int:
     if name == "prmt.b32" and numbers:
         places = {int(numbers[-1]) >> 4 * k & 7 for k in range(4)}
         return 8 * max(len({p for p in places if p < 4}), len({p for p in places if p >= 4}))
+    if name.startswith("mul24."):
+        return 24
     cut = _CUT.match(name)
-    return int(cut[1]) if cut is not None else 64
+    return min(map(int, cut.groups())) if cut is not None else 64
 
 
 def _mask(source: str) -> int:
