@@ -29,6 +29,7 @@ from warplens.measure.measures import Measures
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.arch.gpu import Gpu
+from warplens_tools.collect.profiled import ProfiledLaunch
 from warplens_tools.decode import from_json
 from warplens_tools.errors import InputError, WarplensError
 from warplens_tools.process.task import UNATTENDED, Task
@@ -56,9 +57,19 @@ class Description(msgspec.Struct, frozen=True):
     #: "" for the card's own.
     arch: str = ""
     allowed: Allowed = Allowed()
+    #: The kernel's hardware counters are wanted with the baseline.
+    counters: bool = False
     #: Of the search, for its own side.
     options: dict[str, Any] = {}
     version: int = 1
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """What was counted of the kernel as it is."""
+
+    launches: tuple[ProfiledLaunch, ...] = ()
+    #: Why there are none.
+    why: str = ""
 
 
 class _Answered(msgspec.Struct, frozen=True):
@@ -69,6 +80,8 @@ class _Answered(msgspec.Struct, frozen=True):
     confirmation: Confirmation | None = None
     #: The card of a baseline, where it is known.
     card: Gpu | None = None
+    #: Goes with a baseline where it was wanted.
+    counted: Counted | None = None
 
 
 class AwaitingError(WarplensError):
@@ -132,14 +145,21 @@ class Exchange:
         """What an ask is about."""
         return _read(self._asks / f"{name}.json", Candidate)
 
-    def put(self, name: str, answer: Baseline | Verdict | Confirmation, card: Gpu | None = None) -> None:
-        """Answer an ask; the first answer stays. `card` goes with a baseline that was measured on it."""
+    def put(
+        self,
+        name: str,
+        answer: Baseline | Verdict | Confirmation,
+        card: Gpu | None = None,
+        counted: Counted | None = None,
+    ) -> None:
+        """Answer an ask; the first answer stays. `card` goes with a baseline that was measured on it, and what was
+        counted there."""
         path = self._answers / f"{name}.json"
         if path.exists():
             return
         if isinstance(answer, Baseline):
             measured_here = card is not None and card.name == answer.conditions.gpu
-            _put(path, _Answered(baseline=answer, card=card if measured_here else None))
+            _put(path, _Answered(baseline=answer, card=card if measured_here else None, counted=counted))
         elif isinstance(answer, Verdict):
             _put(path, _Answered(verdict=answer))
         else:
@@ -253,11 +273,18 @@ class FileJudge:
 
 
 def evaluate(
-    exchange: Exchange, judge: Measures, source: str, *, card: Gpu | None = None, task: Task = UNATTENDED
+    exchange: Exchange,
+    judge: Measures,
+    source: str,
+    *,
+    card: Gpu | None = None,
+    count: Callable[[str], Counted | None] = lambda _: None,
+    task: Task = UNATTENDED,
 ) -> int:
     """Answer all that waits, each answer kept as soon as it is known; how many there were.
 
-    `source`: where the file with the kernel lies here. `card`: the one that is here.
+    `source`: where the file with the kernel lies here. `card`: the one that is here. `count`: reads the counters of the
+    kernel of that qualified name where they are wanted.
 
     Raises:
         as the judge's methods, where the workload itself fails.
@@ -265,7 +292,8 @@ def evaluate(
     answered = 0
     waiting = exchange.waiting()
     if BASELINE in waiting:
-        exchange.put(BASELINE, judge.baseline(task=task), card)
+        baseline = judge.baseline(task=task)
+        exchange.put(BASELINE, baseline, card, count(baseline.kernel))
         answered += 1
     names: dict[str, str] = {}
     candidates = []

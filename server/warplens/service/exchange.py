@@ -15,9 +15,19 @@ from warplens.agent.edits import text_hash
 from warplens.agent.judging import JudgeSession
 from warplens.agent.result import OptimizeResult
 from warplens.measure.build.includes import uses_cutlass
-from warplens.measure.exchange import BASELINE, AwaitingError, Description, Exchange, FileJudge, evaluate
+from warplens.measure.exchange import (
+    BASELINE,
+    AwaitingError,
+    Counted,
+    Description,
+    Exchange,
+    FileJudge,
+    evaluate,
+)
 from warplens.measure.judge_settings import Allowed
 from warplens.service.library_build import built_for
+from warplens.service.measured import counted_elsewhere, counted_here
+from warplens.service.model import wants_counters
 from warplens.service.optimize import (
     OpenJudge,
     OptimizeOptions,
@@ -26,6 +36,7 @@ from warplens.service.optimize import (
     open_judge,
     optimize_file,
 )
+from warplens.service.report import FileReport
 from warplens.service.service import Service
 from warplens.service.specs import expecting
 from warplens.service.workloads import require_main, workload_of
@@ -108,6 +119,7 @@ def _begin(service: Service, path: Path, exchange: Exchange, options: OptimizeOp
         kernel=options.kernel,
         arch=options.arch,
         allowed=allowed_by(options, inputs.loaded),
+        counters=wants_counters(inputs.loaded, options.model),
         options=given,
     )
     exchange.begin(description)
@@ -136,8 +148,12 @@ def _drive(
         name=description.id,
     )
     # counters are read by runs of the program, for which there is no card here
+    counted = _counted(service, path, exchange, options.arch, task)
     inputs = msgspec.structs.replace(
-        inputs_of(service, path, options.arch, task=task), measured=lambda *_: None, card=exchange.card()
+        inputs_of(service, path, options.arch, task=task),
+        measured=lambda *_: counted,
+        card=exchange.card(),
+        counted=counted,
     )
     try:
         result = optimize_file(
@@ -146,6 +162,13 @@ def _drive(
     except AwaitingError as error:
         return Standing(waiting=error.waiting)
     return Standing(result)
+
+
+def _counted(service: Service, path: Path, exchange: Exchange, arch: str, task: Task) -> FileReport | None:
+    answered = exchange.answer(BASELINE)
+    if answered is None or answered.baseline is None or answered.counted is None:
+        return None
+    return counted_elsewhere(service, path, answered.baseline.kernel, arch, answered.counted, task)
 
 
 def _opened(judge: FileJudge) -> OpenJudge:
@@ -182,9 +205,13 @@ def answer(folder: Path, *, task: Task = UNATTENDED, judge: OpenJudge = open_jud
         description = msgspec.structs.replace(description, arch=arch)
         arch = arch or gpu.arch
         workload = expecting(workload, source, loaded, description.kernel, arch, task=task)
+
+        def count(kernel: str) -> Counted | None:
+            return counted_here(service, source, kernel, task) if description.counters else None
+
         with judge(workload, description.kernel, description.arch, description.allowed) as session:
             card = gpu if gpu.present else None
-            return evaluate(exchange, session, str(source), card=card, task=task)
+            return evaluate(exchange, session, str(source), card=card, count=count, task=task)
 
 
 def _versions(exchange: Exchange, source: Path) -> Iterator[str]:

@@ -10,10 +10,11 @@ import msgspec
 
 from warplens.agent.priors import busy_shares
 from warplens.measure.build.includes import uses_cutlass
+from warplens.measure.exchange import Counted
 from warplens.service.check import by_kernel
-from warplens.service.profile import ProfileOptions, profile_file
+from warplens.service.profile import ProfileOptions, launches_of, profile_file
 from warplens.service.profile_report import ProfileReport
-from warplens.service.report import FileReport
+from warplens.service.report import FileReport, KernelReport
 from warplens.service.service import CheckOptions, Service, wants_binary
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import present_gpus
@@ -94,6 +95,36 @@ def counted_report(service: Service, path: Path, kernel: str, arch: str, task: T
         return None
 
 
+def counted_here(service: Service, path: Path, kernel: str, task: Task) -> Counted:
+    """The counters of one kernel on this machine's card, for a search elsewhere; or why there are none.
+
+    Raises:
+        CancelledError: `task` was stopped.
+    """
+    try:
+        return Counted(launches_of(service, path, kernel, task=task))
+    except CancelledError:
+        raise
+    except WarplensError as error:
+        task.say(f"no counters: {error}", None)
+        return Counted(why=str(error))
+
+
+def counted_elsewhere(
+    service: Service, path: Path, kernel: str, arch: str, counted: Counted, task: Task
+) -> FileReport | None:
+    """A file's report with counters that another machine read; None where it could not.
+
+    Raises:
+        CancelledError: `task` was stopped.
+    """
+    if not counted.launches:
+        task.say(f"no counters: {counted.why}", None)
+        return None
+    wanted = ProfileOptions(kernel=kernel, arch=arch or None, launches=counted.launches)
+    return profile_file(service, path, wanted, task=task).files[0]
+
+
 def busy_of(report: FileReport, kernel: str) -> dict[str, float]:
     """How busy each resource was while the kernel ran, 0 to 1 of its peak; the unseen is absent."""
     profile = _profile(report, kernel)
@@ -109,6 +140,21 @@ def busy_of(report: FileReport, kernel: str) -> dict[str, float]:
         metrics=profile.metrics,
     )
     return busy_shares(counters)
+
+
+def raw_of(kernel: KernelReport) -> dict[str, float]:
+    """A kernel's counters and stall shares, named as Nsight Compute names them; where nothing was counted, what its
+    code takes."""
+    profile, taken = kernel.profile, kernel.resources
+    if profile is not None:
+        stalls = {
+            f"smsp__pcsamp_warps_issue_stalled_{why} (share)": part for why, part in profile.stalls.items()
+        }
+        return {**profile.metrics, **stalls}
+    static = msgspec.structs.asdict(taken) if taken is not None else {}
+    return {
+        f"static {name}": float(value) for name, value in static.items() if isinstance(value, int | float)
+    }
 
 
 def headroom_of(report: FileReport, kernel: str) -> float | None:

@@ -28,7 +28,7 @@ from warplens.measure.judge_settings import Allowed
 from warplens.measure.session import Baseline
 from warplens.read_settings import take_variable
 from warplens.service.library_build import finds_library, library_options
-from warplens.service.measured import Launched
+from warplens.service.measured import Launched, raw_of
 from warplens.service.report import FileReport
 from warplens.settings import Loaded, Model
 from warplens.store.database import data_folder
@@ -91,6 +91,12 @@ def destination_of(model: Model) -> Destination | None:
         key = model.key_variable if take_variable(model.key_variable) else ""
         return Destination("openai", model.base_url or OPENAI, key)
     return Destination("editor") if model.provider == "editor" else None
+
+
+def wants_counters(loaded: Loaded, choice: Choice) -> bool:
+    """Whether somebody who answers is told what was counted. Raises as `chosen`."""
+    model = chosen(loaded, choice)
+    return model.provider != "none" and model.feedback != "nothing"
 
 
 def require_consent(model: Model) -> None:
@@ -209,6 +215,7 @@ class ModelPart:
         self._report, self._library_flags = case.report(), tuple(library_flags)
         self._sources: list[ModelSource] = []
         self._measured: Measured | None = None
+        self._counted: FileReport | None = None
 
     @property
     def workload(self) -> Workload:
@@ -223,9 +230,14 @@ class ModelPart:
             return self._case.arch
         return target_architecture(self._case.gpu.arch, arch_specific=True)
 
+    @property
+    def needs_counters(self) -> bool:
+        """Whether its first question needs what was counted."""
+        return self._model.feedback == "metrics"
+
     def counted(self, report: FileReport) -> None:
-        """The file's report has counters now."""
-        self._report = report
+        """The file's report with counters."""
+        self._counted = report
 
     def measured(self, baseline: Baseline) -> None:
         """The user's version was run."""
@@ -270,8 +282,9 @@ class ModelPart:
         """
         case, measured = self._case, self._measured
         early = bool(case.round_of) and not judged_from(node)
-        counted = any(k.profile is not None for k in self._report.kernels)
-        if case.check is None or (node.parent is None and (early or counted)):
+        if node.parent is None and self._counted is not None and not early:
+            return self._counted
+        if case.check is None or (node.parent is None and early):
             return self._report
         timing = measured.timing_of(node) if measured is not None else None
         launched = (
@@ -286,8 +299,9 @@ class ModelPart:
         return next((k.bottleneck for k in told if k.qualified_name == kernel), None)
 
     def _metrics(self, kernel: str) -> Mapping[str, float]:
-        known = next((k for k in self._report.kernels if k.qualified_name == kernel), None)
-        return known.profile.metrics if known is not None and known.profile is not None else {}
+        kernels = (self._counted or self._report).kernels
+        known = next((k for k in kernels if k.qualified_name == kernel), None)
+        return raw_of(known) if known is not None else {}
 
 
 def used_of(asker: Asker, provider: str, sources: Sequence[ModelSource]) -> ModelUse:

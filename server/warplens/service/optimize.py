@@ -112,6 +112,8 @@ class FileInputs(msgspec.Struct, frozen=True):
     defines: Mapping[str, str] = {}
     #: The card that judges, where that is another machine's and is known.
     card: Gpu | None = None
+    #: The report with counters that were read before the search, on the card that judges.
+    counted: FileReport | None = None
 
     def text(self) -> SourceText:
         """The file as it is on disk, read as its build reads it."""
@@ -171,6 +173,8 @@ def optimize_file(
             check=inputs.check,
         )
         part = open_part(inputs.loaded, options.model, case, ask_editor)
+        if part is not None and inputs.counted is not None:
+            part.counted(inputs.counted)
         workload, arch = (part.workload, part.arch) if part is not None else (workload, options.arch)
 
         def space(kernel: str) -> KernelSpace:
@@ -206,8 +210,10 @@ def optimize_file(
             + "".join((options.name, *options.without, *(["idioms"] if idioms else []))),
             search=options.search,
             budget=budget,
-            # a model is asked with what was measured
-            kernel=kernels[0] if len(kernels) == 1 and (elsewhere or part is None) else "",
+            # a model is asked with what was measured, but where that is far away
+            kernel=kernels[0]
+            if len(kernels) == 1 and (part is None or (elsewhere and not part.needs_counters))
+            else "",
             seed=options.seed,
             resume=options.resume,
             control=options.control,

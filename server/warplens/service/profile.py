@@ -13,9 +13,11 @@ from warplens.service.check import Checked, FileCheck, by_kernel
 from warplens.service.profile_collect import (
     Gathered,
     Subject,
+    count_launches,
     import_reports,
     measured_gpu,
     run_and_collect,
+    take_launches,
 )
 from warplens.service.profile_report import profile_report
 from warplens.service.report import FORMAT_VERSION, FileReport, KernelReport, Report
@@ -27,6 +29,7 @@ from warplens.service.service import (
 from warplens.service.unknowns import machine_unknowns, not_included
 from warplens.settings import Loaded
 from warplens_tools.arch.gpu import Gpu
+from warplens_tools.collect.profiled import ProfiledLaunch, representative
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.errors import CancelledError, CompileError, InputError, WarplensError
 from warplens_tools.evidence import BinaryEvidence, KernelEvidence, Tier, Unknown
@@ -47,6 +50,13 @@ class ProfileOptions(msgspec.Struct, frozen=True):
     tier: Tier = "timeline"
     #: Whether that tier was asked for by name: then what is missing of it is a failure, not a circumstance.
     named: bool = False
+    #: Launches that were profiled on another machine; with any, nothing is run either.
+    launches: tuple[ProfiledLaunch, ...] = ()
+
+    @property
+    def imports(self) -> bool:
+        """Whether measurements come from elsewhere."""
+        return bool(self.reports or self.launches)
 
 
 def profile_file(service: Service, path: Path, options: ProfileOptions, *, task: Task = UNATTENDED) -> Report:
@@ -59,20 +69,45 @@ def profile_file(service: Service, path: Path, options: ProfileOptions, *, task:
         MissingToolError: a report needs a tool that is not here.
         CancelledError: `task` was stopped.
     """
+    subject, file, unknown = _opened(service, path, options.arch, task)
+    kernels = _chosen(file, options.kernel)
+    if not options.imports and not file.gpu.present and subject.unit is not None:
+        unknown.append(_no_card(path, options.tier))
+    toolchain = service.toolchain(subject.loaded.settings)
+    gathered = _gathered(subject, file, kernels, options, toolchain, task)
+    gpu = file.gpu if options.arch else measured_gpu(gathered, file.gpu)
+    checked = _judged(file, gpu, subject.binary, gathered)
+    return _report(checked, gathered, measured_gpu(gathered, gpu), gpu, unknown, options)
+
+
+def launches_of(
+    service: Service, path: Path, kernel: str, *, task: Task = UNATTENDED
+) -> tuple[ProfiledLaunch, ...]:
+    """The launch of one kernel that stands for all, with its counters, from a run of the file's program here; none
+    where the program never launched it.
+
+    Raises:
+        InputError: the file cannot be read, or defines no such kernel.
+        MissingToolError: there is no Nsight Compute.
+        WarplensError: the counters cannot be read.
+    """
+    subject, file, _ = _opened(service, path, None, task)
+    (chosen,) = _chosen(file, kernel)
+    toolchain = service.toolchain(subject.loaded.settings)
+    launches = count_launches(subject, chosen, file.gpu, toolchain=toolchain, task=task)
+    return (representative(launches),) if launches else ()
+
+
+def _opened(
+    service: Service, path: Path, arch: str | None, task: Task
+) -> tuple[Subject, FileCheck, list[Unknown]]:
+    """The file as it is compiled, and why its binary tier is missing where it is."""
     loaded = service.settings_for(path.absolute())
     unit = service.unit(path.absolute(), loaded)
-    gpu = gpu_for(options.arch, loaded.settings)
-    file = service.opened(path, SourceText.read(path), unit, loaded, gpu)
-    kernels = _chosen(file, options.kernel)
-    binary, unknown = _binary(service, file, unit, loaded, options, task)
-    arch = binary.arch if binary is not None else file.gpu.arch
-    subject = Subject(path, unit, file.text, file.model, loaded, binary, arch)
-    if not options.reports and not file.gpu.present and unit is not None:
-        unknown.append(_no_card(path, options.tier))
-    gathered = _gathered(subject, file, kernels, options, service.toolchain(loaded.settings), task)
-    gpu = file.gpu if options.arch else measured_gpu(gathered, file.gpu)
-    checked = _judged(file, gpu, binary, gathered)
-    return _report(checked, gathered, measured_gpu(gathered, gpu), gpu, unknown, options)
+    file = service.opened(path, SourceText.read(path), unit, loaded, gpu_for(arch, loaded.settings))
+    binary, unknown = _binary(service, file, unit, loaded, arch, task)
+    built = binary.arch if binary is not None else file.gpu.arch
+    return Subject(path, unit, file.text, file.model, loaded, binary, built), file, unknown
 
 
 def _gathered(
@@ -84,8 +119,10 @@ def _gathered(
     task: Task,
 ) -> Gathered:
     """The reports' measurements, or those of a run here; of the chosen kernels."""
-    if options.reports:
+    if options.imports:
         gathered = import_reports(options.reports, subject, toolchain=toolchain, task=task)
+        if options.launches:
+            take_launches(options.launches, gathered, subject, "")
         if options.kernel:
             names = {k.qualified_name for k in kernels}
             gathered.counters = {n: c for n, c in gathered.counters.items() if n in names}
@@ -135,12 +172,12 @@ def _chosen(file: FileCheck, name: str) -> list[Kernel]:
 
 
 def _binary(
-    service: Service, file: FileCheck, unit: Path | None, loaded: Loaded, options: ProfileOptions, task: Task
+    service: Service, file: FileCheck, unit: Path | None, loaded: Loaded, arch: str | None, task: Task
 ) -> tuple[BinaryEvidence | None, list[Unknown]]:
     """The binary tier, or why there is none."""
     if unit is None:
         return None, [not_included(file.path)]
-    tier = service.binary_tier(file, unit, loaded, options.arch)
+    tier = service.binary_tier(file, unit, loaded, arch)
     task.say(f"compiling {unit.name}", None)
     try:
         return tier.collect(task=task), []
@@ -204,7 +241,7 @@ def _report(
     if not options.named and (gathered.counters or gathered.timings or gathered.timeline):
         unseen = [msgspec.structs.replace(u, failed=False) for u in unseen]
     said = [*unknown, *unseen, *_foreign(gathered, measured, judged), *checked.unknown]
-    said += machine_unknowns() if not said and not options.reports else []
+    said += machine_unknowns() if not said and not options.imports else []
     return Report(FORMAT_VERSION, f"warplens {__version__}", (file,), tuple(dict.fromkeys(said)))
 
 

@@ -89,26 +89,32 @@ def import_reports(paths: Sequence[Path], subject: Subject, *, toolchain: Toolch
         MissingToolError: a report needs a tool that is not here.
     """
     gathered = Gathered()
-    compiled = subject.binary.kernels if subject.binary is not None else ()
     for path in paths:
         launches = _read(path, gathered, toolchain, task)
-        if not launches:
-            continue
-        found = match_launches(launches, subject.model, subject.text, report=path.name, compiled=compiled)
-        gathered.counters |= found.counters
-        gathered.reports |= dict.fromkeys(found.counters, str(path))
-        gathered.unknown += found.unknown
-        card = report_gpu(launches[0])
-        if gathered.gpu is None and card is not None and not launches[0].gpu_name:
-            gathered.unknown.append(_unnamed(path, card))
-        gathered.gpu = gathered.gpu or card
+        if launches:
+            take_launches(launches, gathered, subject, str(path))
     return gathered
 
 
-def _unnamed(path: Path, card: Gpu) -> Unknown:
+def take_launches(
+    launches: Sequence[ProfiledLaunch], gathered: Gathered, subject: Subject, report: str
+) -> None:
+    """Match the launches of one report, which are some, to the file."""
+    compiled, name = subject.binary.kernels if subject.binary is not None else (), Path(report).name
+    found = match_launches(launches, subject.model, subject.text, report=name, compiled=compiled)
+    gathered.counters |= found.counters
+    gathered.reports |= dict.fromkeys(found.counters, report)
+    gathered.unknown += found.unknown
+    card = report_gpu(launches[0])
+    if gathered.gpu is None and card is not None and not launches[0].gpu_name:
+        gathered.unknown.append(_unnamed(name, card))
+    gathered.gpu = gathered.gpu or card
+
+
+def _unnamed(report: str, card: Gpu) -> Unknown:
     """That a report does not say on which card it was recorded."""
     return Unknown(
-        f"the card of {path.name}",
+        f"the card of {report}",
         f"the report names none, so a typical one of its architecture stands in: {card.name}",
         "import the .ncu-rep, or export it with the raw page: ncu --import REPORT --csv --page raw",
     )
@@ -205,6 +211,21 @@ def _collect(run: _Run, kernels: Sequence[Kernel], gathered: Gathered, tier: Tie
     if highest >= TIERS.index("timeline"):
         with _said("the timeline", gathered):
             gathered.timeline = _timeline(run, task)
+
+
+def count_launches(
+    subject: Subject, kernel: Kernel, gpu: Gpu, *, toolchain: Toolchain, task: Task
+) -> tuple[ProfiledLaunch, ...]:
+    """Build and run the file's program for one kernel's counters.
+
+    Raises:
+        MissingToolError: there is no Nsight Compute.
+        WarplensError: the program cannot be built or run, or its counters not be read.
+    """
+    path = subject.path.absolute()
+    workload = workload_of(path, subject.unit or path, subject.loaded)
+    with work_folder() as folder:
+        return _counters(_Run(subject, workload, gpu, toolchain, folder), kernel, task)
 
 
 def _count(run: _Run, kernel: Kernel, gathered: Gathered, task: Task) -> None:

@@ -20,16 +20,21 @@ from warplens.agent.llm.files import ANSWER, PROMPT
 from warplens.agent.result import OptimizeResult
 from warplens.measure.exchange import Exchange
 from warplens.service import exchange as service_exchange
+from warplens.service import measured as service_measured
 from warplens.service.exchange import answer, ask, file_of, tell
 from warplens.service.model import Choice
 from warplens.service.optimize import OptimizeOptions
 from warplens.service.service import Service
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import load_architecture
+from warplens_tools.collect.ncu_csv import require_csv
+from warplens_tools.collect.profiled import ProfiledLaunch
 from warplens_tools.errors import InputError
+from warplens_tools.process.task import Task
 from warplens_tools.text import SourceText
 
 ROOT = Path(__file__).parents[3]
+RAW = ROOT / "tests/data/reports/saxpy_transpose.raw.csv"
 #: Forks for every line of its input: one step of a search in a process of its own, which kills itself at its
 #: `limit`-th step to disk, and answers with its status. What all of them import is read once.
 STEPS = """
@@ -280,3 +285,78 @@ def test_the_model_is_told_of_the_card_that_judges(
     assert "The original is launched 1 times" in later
     # the first question, asked again when the verdicts are there, is the same
     assert len(list((tmp_path / "prompts").glob("*-planner-*.prompt.md"))) == 2
+
+
+def launch() -> ProfiledLaunch:
+    """A recorded launch, as if it were one of `scale`."""
+    recorded = next(x for x in require_csv(RAW.read_text("utf-8"), name="raw") if "saxpy" in x.kernel)
+    return msgspec.structs.replace(
+        recorded, kernel="scale(float*, int)", mangled="", instructions=(), advice=()
+    )
+
+
+def asked_first(file: Path, folder: Path, feedback: str) -> list[str]:
+    """What waits after the first call where the model is told that of the tools."""
+    (file.parent / "warplens.toml").write_text(f'tier = "source"\n[model]\nfeedback = "{feedback}"\n')
+    options = OptimizeOptions(
+        kernel="scale",
+        candidates=2,
+        batch=1,
+        model=Choice(f"files:{folder}/prompts"),
+        without=("rewrites", "parameters", "templates"),
+    )
+    return list(ask(Service(file.parent), file, folder / "asks", options).waiting)
+
+
+def planner_prompts(folder: Path) -> list[str]:
+    return [p.read_text() for p in sorted((folder / "prompts").glob(f"*-planner-*{PROMPT}"))]
+
+
+def test_a_model_told_raw_counters_is_asked_once_they_are_read_where_the_card_is(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[str] = []
+
+    def count(_service: Service, _path: Path, kernel: str, *, task: Task) -> tuple[ProfiledLaunch, ...]:
+        task.check()
+        counted.append(kernel)
+        return (launch(),)
+
+    monkeypatch.setattr(service_measured, "launches_of", count)
+    assert asked_first(file, tmp_path, "metrics") == ["baseline"] and not planner_prompts(tmp_path)
+    assert answer(tmp_path / "asks", judge=lambda *_: Judged(SourceText(CODE))) == 1
+    assert counted == ["scale"]
+    (waits,) = asked_first(file, tmp_path, "metrics")
+    (prompt,) = planner_prompts(tmp_path)
+    assert waits.endswith(ANSWER)
+    assert "## Metrics of the original" in prompt and "dram__bytes_read.sum = 5.36876e+08" in prompt
+    assert "smsp__pcsamp_warps_issue_stalled_long_scoreboard (share) = 0.872283" in prompt
+    assert "## Findings" not in prompt and "What bounds this version" not in prompt
+    # the same is asked by the same prompt
+    assert asked_first(file, tmp_path, "metrics") == [waits] and planner_prompts(tmp_path) == [prompt]
+
+
+def test_where_counters_cannot_be_read_a_model_told_raw_figures_gets_those_of_the_code(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise InputError("the driver lets only administrators read counters", remedy="run as root")
+
+    monkeypatch.setattr(service_measured, "launches_of", refused)
+    asked_first(file, tmp_path, "metrics")
+    answer(tmp_path / "asks", judge=lambda *_: Judged(SourceText(CODE)))
+    said = msgspec.json.decode((tmp_path / "asks/answers/baseline.json").read_bytes())
+    assert "only administrators" in said["counted"]["why"]
+    asked_first(file, tmp_path, "metrics")
+    (prompt,) = planner_prompts(tmp_path)
+    assert "(none collected)" in prompt or "static registers = " in prompt
+
+
+@pytest.mark.parametrize("feedback", ["nothing", "guidance"])
+def test_counters_are_read_only_for_whoever_is_told_of_them(
+    file: Path, tmp_path: Path, feedback: str
+) -> None:
+    asked_first(file, tmp_path, feedback)
+    assert Exchange(tmp_path / "asks").description().counters == (feedback == "guidance")
+    ask(Service(file.parent), file, tmp_path / "alone", OptimizeOptions(candidates=2))
+    assert not Exchange(tmp_path / "alone").description().counters

@@ -16,6 +16,7 @@ import pytest
 
 pytest.importorskip("openai")
 
+from tests.server.agent.doubles import problem
 from tests.server.agent.llm.endpoint import Endpoint, serving
 from tests.server.agent.llm.scripted import (
     CODE,
@@ -33,15 +34,19 @@ from tests.server.service.test_optimize import opened
 from warplens.agent.llm.consent import agreed
 from warplens.agent.llm.files import ANSWER, PROMPT
 from warplens.agent.result import OptimizeResult
+from warplens.agent.versions import Node, Versions
 from warplens.cli.optimize import model_lines, settle_consent
+from warplens.measure.judge_settings import Allowed
 from warplens.read_settings import load, take_variable
 from warplens.service.library_build import built_for, finds_library, library_options
 from warplens.service.model import (
     Choice,
     ConsentError,
+    FileCase,
     chosen,
     destination_of,
     give_consent,
+    open_part,
     require_consent,
 )
 from warplens.service.optimize import FileInputs, OptimizeOptions, optimize_file
@@ -49,8 +54,9 @@ from warplens.service.report import FileReport
 from warplens.settings import Loaded
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.errors import InputError
+from warplens_tools.finding import Finding
 from warplens_tools.run.workload import Workload
-from warplens_tools.text import SourceText
+from warplens_tools.text import SourceText, Span
 
 KEY = "sk-service-0123456789"
 
@@ -275,3 +281,41 @@ def test_the_sdk_is_read_with_the_first_question_alone() -> None:
 def test_a_key_that_was_taken_is_known_to_a_later_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANOTHER_KEY", KEY)
     assert take_variable("ANOTHER_KEY") == take_variable("ANOTHER_KEY") == KEY
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_what_was_counted_is_told_of_the_original_once_a_step_from_it_was_judged(
+    file: Path, elsewhere: bool
+) -> None:
+    """Where the card is elsewhere the first questions are asked without it, and must read the same when it is known."""
+
+    def report(code: str) -> FileReport:
+        seen = Finding(code, "seen", "scale", Span(1, 1, 1, 2), "information", "high", "", "", ())
+        return FileReport(str(file), (), (seen,))
+
+    early, counted = report("WL1"), report("WL2")
+    text = SourceText(CODE)
+    case = FileCase(
+        path=file,
+        text=text,
+        workload=Workload(str(file), str(file)),
+        gpu=load_architecture("sm_90"),
+        allowed=Allowed(),
+        report=lambda: early,
+        check=lambda *_: early,
+        round_of=int(elsewhere),
+    )
+    part = open_part(configured(file, 'provider = "files:answers"'), Choice(), case)
+    assert part is not None
+    briefing = part.source("scale").briefing
+    root = Versions(text, path=str(file), kernel="scale", space=problem(CODE).space("scale")).root
+
+    def told(node: Node) -> list[str]:
+        return [finding.code for finding in briefing.findings(node)]
+
+    assert told(root) == ["WL1"]
+    part.counted(counted)
+    assert told(root) == (["WL1"] if elsewhere else ["WL2"])
+    root.children.append(msgspec.structs.replace(root, parent=root))
+    assert told(root) == ["WL2"]
+    assert told(root.children[0]) == ["WL1"], "counters are the original's alone"
