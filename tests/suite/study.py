@@ -7,6 +7,7 @@
     python -m tests.suite.study evaluate FOLDER [--also FOLDER ...] [--at-once 4]     # where the card is
     python -m tests.suite.study confirm FOLDER [--also FOLDER ...]    # asks for the fastest so far to be measured again
     python -m tests.suite.study report FOLDER [--also FOLDER ...] [--beside SUITE.json ...] [--out FILE]
+    python -m tests.suite.study join STUDY.json --beside SUITE.json ...     # into a report that is there
 
 FOLDER/prompts holds the prompts of all programs and takes the answers, each under the name of its prompt with
 `.answer.md` for `.prompt.md`. No rewrite, parameter or template takes part, so whatever is gained is the model's.
@@ -32,6 +33,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from tests.suite.between import between
@@ -46,6 +48,7 @@ from warplens.service.model import Choice
 from warplens.service.optimize import OptimizeOptions
 from warplens.service.service import Service
 from warplens_tools.errors import WarplensError
+from warplens_tools.text import SourceText, unified_diff
 
 #: Steps that are not the model's.
 OTHERS = ("rewrites", "parameters", "templates")
@@ -143,16 +146,19 @@ def evaluate(folders: Sequence[Path], at_once: int) -> None:
 
 
 def confirm(folder: Path) -> None:
-    """Ask for the fastest version so far of each program to be measured again, as a search does at its end."""
+    """Ask for the fastest version of each program to be measured again, as a search does at its end: the next one where
+    that did not hold, none where one has."""
     for asks in sorted((folder / "asks").iterdir()):
         exchange = Exchange(asks)
-        verdicts = verdicts_of(exchange) if exchange.begun else []
-        best = max(verdicts, key=speedup, default=None)
-        if best is None or best.state != "faster":
+        if not exchange.begun or (confirmed(exchange) or 1.0) > 1.0:
             continue
-        (name,) = asks.glob(f"asks/judge-{best.candidate}-*.json")
-        candidate = exchange.candidate(name.stem)
-        exchange.ask(confirmed_as(candidate), candidate)
+        versions = sorted(verdicts_of(exchange), key=speedup, reverse=True)
+        for verdict in versions:
+            (name,) = asks.glob(f"asks/judge-{verdict.candidate}-*.json")
+            candidate = exchange.candidate(name.stem)
+            if verdict.state == "faster" and exchange.answer(confirmed_as(candidate)) is None:
+                exchange.ask(confirmed_as(candidate), candidate)
+                break
 
 
 def verdicts_of(exchange: Exchange) -> list[Verdict]:
@@ -188,6 +194,14 @@ def tried(exchange: Exchange, verdicts: Sequence[Verdict]) -> list[dict[str, Any
     ]
 
 
+def diff_of(exchange: Exchange, candidate: str) -> str:
+    """A version against the program, so that whoever has the figures can measure it again."""
+    (path,) = exchange.folder.glob(f"asks/judge-{candidate}-*.json")
+    source = exchange.description().source
+    text = SourceText.read(exchange.project / source)
+    return unified_diff(text, text.apply(list(exchange.candidate(path.stem).edits)), path=source)
+
+
 def row(folder: Path, name: str) -> dict[str, Any]:
     """One program's figures."""
     exchange = Exchange(folder / "asks" / name)
@@ -196,6 +210,7 @@ def row(folder: Path, name: str) -> dict[str, Any]:
     # a program without a verdict has no figure
     best = max((speedup(v) for v in verdicts), default=None)
     states = Counter(verdict.state for verdict in verdicts)
+    winner = max((v for v in verdicts if v.state == "faster"), key=speedup, default=None)
     return {
         "program": name,
         "judged": len(verdicts),
@@ -205,6 +220,7 @@ def row(folder: Path, name: str) -> dict[str, Any]:
         "best": best and round(best, 3),
         "confirmed": confirmed(exchange),
         "waiting": len(exchange.waiting()),
+        "diff": diff_of(exchange, winner.candidate) if winner is not None else "",
         "states": dict(states),
         "tried": tried(exchange, verdicts),
     }
@@ -244,11 +260,45 @@ def arm(folder: Path, known: dict[str, Any]) -> dict[str, Any]:
         **{name: sum(entry[name] for entry in rows) for name in ("judged", "built", "right", "faster")},
         "programs_with_a_verdict": len(logs),
         "programs_made_faster": sum(log > 0 for log in logs),
-        "geometric_mean_of_the_best": round(math.exp(sum(logs) / len(logs)), 3) if logs else None,
+        **means(rows),
         "prompts": dict(roles),
         "corrections": sum("# Your earlier reply" in path.read_text("utf-8") for path in prompts),
         "rows": rows,
     }
+
+
+def means(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Geometric means of the best, of what was confirmed, of the experts' and of the search without a model, each over
+    the programs that have one; a program on which nothing was found counts as 1."""
+    having = {
+        "the_best": [entry["best"] for entry in rows if entry["best"]],
+        "the_confirmed": [entry["confirmed"] for entry in rows if entry.get("confirmed")],
+        "the_experts": [entry["expert"] for entry in rows if entry.get("expert")],
+        "the_search_without_a_model": [
+            (other["speedup"] or {}).get("median", 1.0)
+            for entry in rows
+            if (other := entry.get("without_model") or {}).get("judged")
+        ],
+    }
+    return {
+        f"geometric_mean_of_{name}": round(geometric_mean(found), 3) if found else None
+        for name, found in having.items()
+    }
+
+
+def join(path: Path, others: Sequence[Path]) -> None:
+    """Put an expert's figures and those of the search without a model into a report that is there."""
+    result, known = json.loads(path.read_text()), known_of(others)
+    for one in result["arms"]:
+        one["rows"] = [beside(entry, known) for entry in one["rows"]]
+        one |= means(one["rows"])
+    path.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def known_of(others: Sequence[Path]) -> dict[str, dict[str, Any]]:
+    """Rows of results of the search by program: of several searches of one program the one that judged most."""
+    rows = [r for other in others for r in json.loads(other.read_text())["rows"] if "expert" in r]
+    return {r["program"]: r for r in sorted(rows, key=lambda r: r.get("judged", 0))}
 
 
 def cards_of(folder: Path) -> set[str]:
@@ -259,9 +309,7 @@ def cards_of(folder: Path) -> set[str]:
 
 def report(folders: Sequence[Path], others: Sequence[Path], out: Path | None, note: str = "") -> None:
     """The studies as JSON, side by side."""
-    rows = [r for other in others for r in json.loads(other.read_text())["rows"] if "expert" in r]
-    # of several searches of one program the one that judged most
-    known = {r["program"]: r for r in sorted(rows, key=lambda r: r.get("judged", 0))}
+    known = known_of(others)
     arms = [arm(folder, known) for folder in folders]
     pairs = [(a, b) for a, b in itertools.combinations(arms, 2) if a["feedback"] != b["feedback"]]
     result = {
@@ -283,7 +331,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["begin", "drive", "evaluate", "confirm", "report"])
+    parser.add_argument("what", choices=["begin", "drive", "evaluate", "confirm", "report", "join"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--feedback", default="guidance", choices=["guidance", "metrics", "nothing"])
@@ -307,6 +355,8 @@ def main() -> None:
     elif given.what == "confirm":
         for each in folders:
             confirm(each)
+    elif given.what == "join":
+        join(folder, given.beside)
     else:
         report(folders, given.beside, given.out, given.note)
 

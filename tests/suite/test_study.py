@@ -9,15 +9,19 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import msgspec
 import pytest
 from tests.server.agent.doubles import CODE
 from tests.server.measure.test_exchange import Judged
 from tests.suite.between import between, interval
-from tests.suite.study import confirm, drive, report
+from tests.suite.study import confirm, drive, join, report, verdicts_of
 
+from warplens.agent.edits import text_hash
 from warplens.agent.llm.files import ANSWER, PROMPT
+from warplens.measure.exchange import Description, Exchange, confirmed_as, judged_as
+from warplens.measure.verdict import Candidate
 from warplens.service.exchange import answer
-from warplens_tools.text import SourceText
+from warplens_tools.text import SourceText, Span, TextEdit
 
 PLAN = {
     "title": "another block",
@@ -85,7 +89,9 @@ def test_a_study_goes_on_with_verdicts_and_reports_them(
     confirm(folder)
     assert sorted((folder / "asks").glob("*/asks/confirm-*.json")) == asked and len(asked) == 1
     other = tmp_path / "suite.json"
-    other.write_text(json.dumps({"rows": [{"program": "scale", "expert": 1.6, "judged": 2, "speedup": 1.1}]}))
+    other.write_text(
+        json.dumps({"rows": [{"program": "scale", "expert": 1.6, "judged": 2, "speedup": {"median": 1.1}}]})
+    )
     capsys.readouterr()
     report([folder], [other], None)
     (said,) = json.loads(capsys.readouterr().out)["arms"]
@@ -100,7 +106,45 @@ def test_a_study_goes_on_with_verdicts_and_reports_them(
         p.read_text() for p in sorted((folder / "prompts").glob(f"*{PROMPT}")) if "-coder-" not in p.name
     ]
     assert "The original is launched" not in early and len(later) == 1
-    assert row["without_model"]["speedup"] == 1.1 and said["prompts"]["debugger"] == 1
+    assert row["without_model"]["speedup"]["median"] == 1.1 and said["prompts"]["debugger"] == 1
+    assert "+#define BLOCK 128" in row["diff"] and said["geometric_mean_of_the_search_without_a_model"] == 1.1
+    # a search at as many evaluations that comes later
+    kept = tmp_path / "report.json"
+    report([folder], [], kept)
+    assert "without_model" not in json.loads(kept.read_text())["arms"][0]["rows"][0]
+    join(kept, [other])
+    (joined,) = json.loads(kept.read_text())["arms"]
+    assert joined == said
+
+
+def test_what_did_not_hold_is_followed_by_the_next_best(tmp_path: Path) -> None:
+    exchange, judge = Exchange(tmp_path / "asks" / "scale"), Judged(SourceText(CODE))
+    exchange.begin(Description("1", "scale.cu", "/scale.cu", ""))
+    known = {}
+    for number, block in enumerate((160, 128, 512), 1):
+        text = SourceText(CODE.replace("256", str(block), 1))
+        edits = (TextEdit(Span(1, 1, 1, 18), f"#define BLOCK {block}"),)
+        candidate = Candidate(f"c{number}", "/scale.cu", "scale", edits, text_hash=text_hash(text))
+        exchange.ask(judged_as(candidate), candidate)
+        exchange.put(judged_as(candidate), *judge.judge([candidate]))
+        known[candidate.id] = candidate
+    states = {v.candidate: v.state for v in verdicts_of(exchange)}
+    assert states == {"c1": "faster", "c2": "faster", "c3": "slower"}
+
+    def asked() -> list[str]:
+        confirm(tmp_path)
+        return [name.split("-")[1] for name in exchange.waiting()]
+
+    def answered(identity: str, state: str) -> None:
+        held = judge.confirm(known[identity])
+        verdict = msgspec.structs.replace(held.verdict, state=state)
+        exchange.put(confirmed_as(known[identity]), msgspec.structs.replace(held, verdict=verdict))
+
+    assert asked() == ["c2"] == asked(), "the fastest, once"
+    answered("c2", "wrong")
+    assert asked() == ["c1"]
+    answered("c1", "faster")
+    assert asked() == [], "one has held"
 
 
 def arm(name: str, *programs: tuple[str, list[float]]) -> dict[str, Any]:
