@@ -24,9 +24,10 @@ from warplens.agent.llm.provider import (
     Question,
     Reply,
     Role,
+    cut,
     estimated_tokens,
 )
-from warplens.agent.llm.replies import ReplyError, looks_of, whole
+from warplens.agent.llm.replies import ReplyError, looks_of, sound, whole
 from warplens.agent.llm.spending import Ledger
 from warplens_tools.process.task import Task
 
@@ -129,16 +130,16 @@ class Asker:
         try:
             reply = self.provider.ask(question, task)
         except ProviderError as error:
-            self._failed(role, error)
+            self._failed(question, error)
             return None
         self._failures = 0
         self.troubles.update(reply.survived)
-        self.ledger.charge(role, reply.usage)
-        return reply
+        self.ledger.charge(question, reply.usage)
+        return msgspec.structs.replace(reply, text=sound(reply.text))
 
-    def _failed(self, role: Role, error: ProviderError) -> None:
+    def _failed(self, question: Question, error: ProviderError) -> None:
         self.troubles.update((*error.survived, error.kind))
-        self.ledger.charge(role, error.usage)
+        self.ledger.charge(question, error.usage)
         self._failures += 1
         if error.kind in LASTING or self._failures >= FAILURES:
             self.closed = f"{error}" + (f" ({error.remedy})" if error.remedy else "")
@@ -152,8 +153,7 @@ def shortened(messages: list[Message], tokens: int) -> tuple[Message, ...]:
         turns = turns[2:]
     kept: list[Message] = []
     for message in reversed(turns):  # the last word is why it is asked again
-        characters = max(room, 0) * CHARACTERS_PER_TOKEN
-        text = message.text if len(message.text) <= characters else message.text[: max(characters, 60)]
+        text = cut(message.text, max(room * CHARACTERS_PER_TOKEN, 60))
         room -= estimated_tokens(text)
         kept.append(msgspec.structs.replace(message, text=text))
     return (*head, *reversed(kept))

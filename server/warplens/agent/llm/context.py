@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from warplens.agent.llm.anchors import Anchor
-from warplens.agent.llm.provider import CHARACTERS_PER_TOKEN
+from warplens.agent.llm.provider import CHARACTERS_PER_TOKEN, size_of
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.text import SourceText, Span
 
@@ -26,17 +26,17 @@ _LEFT_OUT = "(… {} lines left out)"
 
 
 class Section(msgspec.Struct, frozen=True):
-    """A part of a case. `shorter` gives its text within a number of characters; None drops lines from the end."""
+    """A part of a case. `shorter` gives its text within a size, see `size_of`; None drops lines from the end."""
 
     title: str
     text: str
     priority: int
     shorter: Callable[[int], str] | None = None
 
-    def within(self, characters: int) -> Section | None:
-        """The section in that many characters, title included; None where not even its beginning fits."""
-        room = characters - len(self.title) - 6
-        if len(self.text) <= room:
+    def within(self, size: int) -> Section | None:
+        """The section in that size, title included; None where not even its beginning fits."""
+        room = size - size_of(self.title) - 6
+        if size_of(self.text) <= room:
             return self
         if room < 80:
             return None
@@ -52,7 +52,7 @@ def bounded(sections: Iterable[Section], tokens: int) -> str:
     """The sections in their order, in at most so many tokens; empty ones are left out."""
     given = [section for section in sections if section.text.strip()]
     room = tokens * CHARACTERS_PER_TOKEN
-    others = sum(len(section.shown()) + 2 for section in given if section.priority != SOURCE)
+    others = sum(size_of(section.shown()) + 2 for section in given if section.priority != SOURCE)
     kept: dict[int, Section] = {}
     for place in sorted(range(len(given)), key=lambda i: (-given[i].priority, i)):
         # a long source leaves the others their share: without the plan there is nothing to write
@@ -61,19 +61,19 @@ def bounded(sections: Iterable[Section], tokens: int) -> str:
         if fitting is None:
             continue
         kept[place] = fitting
-        room -= len(fitting.shown()) + 2
+        room -= size_of(fitting.shown()) + 2
     return "\n\n".join(kept[place].shown() for place in sorted(kept))
 
 
 def numbered(text: SourceText, model: SourceModel, kernel: str, room: int = 0) -> str:
-    """The source with line numbers; within `room` characters where that is not 0."""
+    """The source with line numbers; within the size `room` where that is not 0."""
     return _source(text, _wanted(text, model, kernel, ()), room, lambda n: f"{n:4d} | ", {})
 
 
 def with_marks(
     text: SourceText, model: SourceModel, kernel: str, anchors: Sequence[Anchor], room: int = 0
 ) -> str:
-    """The source with the anchors' marks; within `room` characters where that is not 0."""
+    """The source with the anchors' marks; within the size `room` where that is not 0."""
     spans = tuple(Span(a.first, 1, a.last, 1) for a in anchors)
     marks: dict[int, tuple[str, str]] = {}
     for anchor in anchors:
@@ -92,10 +92,10 @@ def _source(
 ) -> str:
     """Lines in the order of the text, those wanted first kept; what is left out says how much."""
     shown = {number: _line(text, number, head, marks) for number in range(1, text.line_count + 1)}
-    if room and sum(len(line) + 1 for line in shown.values()) > room:
+    if room and sum(size_of(line) + 1 for line in shown.values()) > room:
         kept, left = set(), room - 60
         for number in wanted:
-            left -= len(shown[number]) + 1
+            left -= size_of(shown[number]) + 1
             if left < 0:
                 break
             kept.add(number)
@@ -136,9 +136,9 @@ def _wanted(text: SourceText, model: SourceModel, kernel: str, first: Sequence[S
 
 
 def _first_lines(text: str, room: int) -> str:
-    lines, kept, left = text.split("\n"), 0, room - len(_LEFT_OUT) - 6
+    lines, kept, left = text.split("\n"), 0, room - size_of(_LEFT_OUT) - 6
     for line in lines:
-        left -= len(line) + 1
+        left -= size_of(line) + 1
         if left < 0:
             break
         kept += 1

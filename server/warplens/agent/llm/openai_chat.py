@@ -72,7 +72,11 @@ class OpenAIChat:
             ) from error
         del httpx2, openai
         task.check()
-        return asyncio.run(self._within(question, task))
+        try:
+            return asyncio.run(self._within(question, task))
+        except asyncio.CancelledError:
+            task.check()
+            raise
 
     async def _within(self, question: Question, task: Task) -> Reply:
         """The exchange, ended by the clock or by whoever asked."""
@@ -96,9 +100,6 @@ class OpenAIChat:
                 usage=Usage(question.tokens, 0, estimated=True),
                 survived=tuple(survived),
             ) from None
-        except asyncio.CancelledError:
-            task.check()
-            raise
         finally:
             remove()
 
@@ -257,10 +258,11 @@ def _finish(said: str, refused: str) -> Finish:
 
 
 def _usage(said: Any) -> Usage | None:
+    """What an endpoint counted; None where it did not. Some servers say 0 of what they do not count."""
     if said is None:
         return None
     counts = (said.prompt_tokens, said.completion_tokens)
-    if not all(isinstance(count, int) and count >= 0 for count in counts):
+    if not all(isinstance(count, int) and count >= 0 for count in counts) or not counts[0]:
         return None
     return Usage(*counts)
 

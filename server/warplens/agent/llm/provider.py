@@ -36,7 +36,8 @@ LASTING: frozenset[FailureKind] = frozenset({"denied", "rejected"})
 #: Failures that a repetition may get past.
 PASSING: frozenset[FailureKind] = frozenset({"limited", "failing", "unreachable"})
 
-#: Characters of code in a token of the usual vocabularies, rounded down so that a bound holds.
+#: Characters of code in a token of the usual vocabularies, rounded down so that a bound holds; bytes of UTF-8 where
+#: they are not ASCII, of which a token of other scripts has as many.
 CHARACTERS_PER_TOKEN = 3
 
 
@@ -129,4 +130,16 @@ class Provider(Protocol):
 
 def estimated_tokens(text: str) -> int:
     """Tokens of a text, from above."""
-    return -(-len(text) // CHARACTERS_PER_TOKEN)
+    return -(-size_of(text) // CHARACTERS_PER_TOKEN)
+
+
+def size_of(text: str) -> int:
+    """Bytes of a text, which bounds go by: a letter of another script takes two or three."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def cut(text: str, size: int) -> str:
+    """The beginning of a text, in at most so many bytes."""
+    if size_of(text) <= size:
+        return text
+    return text.encode("utf-8", "surrogatepass")[: max(size, 0)].decode("utf-8", "ignore")

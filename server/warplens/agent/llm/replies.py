@@ -32,6 +32,8 @@ _LOOK = re.compile(
 )
 _FENCE = re.compile(r"^\s*```[\w+-]*[ \t]*\n(?P<code>.*?)\n?[ \t]*```\s*$", re.DOTALL)
 _NUMBERED = re.compile(r"^ *\d+ \| ?")
+#: What a terminal or an editor shows as something else than a compiler reads.
+_UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n|\Z)")
 #: How models decline in words. Only a reply that gives nothing to work with is looked at.
 _DECLINED = re.compile(
     r"\bI(?:'m| am)? (?:can(?:'|no)t|can not|won't|will not|am unable|unable|sorry)\b", re.IGNORECASE
@@ -193,7 +195,8 @@ def _plan(value: object) -> Plan | None:
         idea=str(value.get("idea") or "")[:_IDEA],
         claims=tuple(claim for each in anchors[:50] if (claim := _claim(each)) is not None),
         answers=tuple(str(a)[:20] for a in answers[:10]) if isinstance(answers, list) else (),
-        gain=min(max(float(gain), 1.0), 10.0) if isinstance(gain, int | float) and gain == gain else 1.1,
+        # held first: a number of hundreds of digits is no float
+        gain=float(min(max(gain, 1), 10)) if isinstance(gain, int | float) and gain == gain else 1.1,
     )
 
 
@@ -210,6 +213,8 @@ def blocks_of(text: str, *, quotations: bool = False) -> Blocks:
         mark = re.compile(rf"^[ \t]*(?:<<<{match['id']}|{match['id']}>>>)[ \t]*\n?", re.MULTILINE)
         texts[match["id"]] = _code(mark.sub("", match["text"]))
     quoted = tuple((_code(m["old"]), _code(m["new"])) for m in _REPLACE.finditer(text)) if quotations else ()
+    if any(_UNSEEN.search(code) for code in (*texts.values(), *(part for pair in quoted for part in pair))):
+        raise ReplyError("not_text", "your code holds control characters or marks that turn its direction")
     if not texts and not quoted:
         raise _nothing(text, "no_code", 'your reply holds no <anchor id="..."> block')
     return Blocks(texts, quoted[:8])
@@ -243,12 +248,26 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
             return
         try:
             value, end = decoder.raw_decode(text, at)
+            value = _sound(value)
         except (ValueError, RecursionError):
             at += 1
             continue
         at = end
         if isinstance(value, dict):
             yield value
+
+
+def sound(text: str) -> str:
+    """A text that can be written: half of a surrogate pair, which JSON can name, becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _sound(value: Any) -> Any:
+    if isinstance(value, str):
+        return sound(value)
+    if isinstance(value, list):
+        return [_sound(each) for each in value]
+    return {sound(name): _sound(each) for name, each in value.items()} if isinstance(value, dict) else value
 
 
 def _claim(value: object) -> Claim | None:

@@ -2,10 +2,13 @@
 """What a search may spend on a model and what it has spent: tokens and money, by role.
 
 A question is only asked while its worst case, its whole prompt and the longest reply, still fits into what is left;
-so the bound holds whatever comes back, and a search of any length stays within it.
+so a search of any length stays within its bound. Where an endpoint counts more than that, say for what a model thinks
+and does not send, one question may go beyond it: from then on as much is expected of every other.
 """
 
 from __future__ import annotations
+
+import math
 
 import msgspec
 
@@ -48,6 +51,8 @@ class Ledger:
     def __init__(self, allowance: Allowance) -> None:
         self.allowance = allowance
         self._spent: dict[Role, RoleSpent] = {}
+        #: The most that a prompt was counted as over its estimate, and the longest reply.
+        self._over, self._longest = 1.0, 0
 
     @property
     def tokens(self) -> int:
@@ -61,17 +66,19 @@ class Ledger:
 
     def affords(self, question: Question) -> bool:
         """Whether the question's worst case fits into what is left."""
-        worst = Usage(question.tokens, question.reply_tokens)
+        worst = Usage(math.ceil(question.tokens * self._over), max(question.reply_tokens, self._longest))
         return (
             self.tokens + worst.input_tokens + worst.output_tokens <= self.allowance.tokens
             and self.dollars + self.allowance.prices.of(worst) <= self.allowance.dollars
         )
 
-    def charge(self, role: Role, usage: Usage) -> None:
+    def charge(self, question: Question, usage: Usage) -> None:
         """Note what a question cost."""
-        old = self._spent.get(role, RoleSpent(role))
-        self._spent[role] = RoleSpent(
-            role,
+        self._over = max(self._over, usage.input_tokens / max(question.tokens, 1))
+        self._longest = max(self._longest, usage.output_tokens)
+        old = self._spent.get(question.role, RoleSpent(question.role))
+        self._spent[question.role] = RoleSpent(
+            question.role,
             old.questions + 1,
             old.input_tokens + usage.input_tokens,
             old.output_tokens + usage.output_tokens,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -198,10 +199,10 @@ def test_a_ledger_affords_only_what_surely_fits() -> None:
     ledger = Ledger(Allowance(1000, 1.0, Prices(10.0, 30.0)))
     question = Question("planner", (Message("user", "x" * 300),), 0.8, 400, 1.0)
     assert question.tokens == 100 and ledger.affords(question)
-    ledger.charge("planner", Usage(100, 400))
+    ledger.charge(question, Usage(100, 400))
     assert ledger.tokens == 500 and ledger.dollars == pytest.approx(0.013)
     assert ledger.affords(question)
-    ledger.charge("coder", Usage(1, 0, estimated=True))
+    ledger.charge(msgspec.structs.replace(question, role="coder"), Usage(1, 0, estimated=True))
     assert not ledger.affords(question)
     assert [(s.role, s.questions, s.estimated) for s in ledger.by_role()] == [
         ("planner", 1, False),
@@ -209,3 +210,31 @@ def test_a_ledger_affords_only_what_surely_fits() -> None:
     ]
     assert not Ledger(Allowance(10**9, 0.001, Prices(10.0, 30.0))).affords(question)
     assert context.SOURCE > context.PLAN > context.FINDINGS > context.LEADERS > context.COUSINS
+
+
+def test_what_is_counted_beyond_the_estimate_is_expected_of_every_other_question() -> None:
+    question = Question("planner", (Message("user", "x" * 300),), 0.8, 400, 1.0)
+    ledger = Ledger(Allowance(10_000, 1.0))
+    # of a model that thinks without sending it
+    ledger.charge(question, Usage(200, 3000))
+    assert ledger.affords(question)
+    ledger.charge(question, Usage(200, 3000))
+    assert ledger.tokens == 6400 and ledger.affords(question)
+    ledger.charge(question, Usage(100, 500))
+    assert not ledger.affords(question), "7,000 and 3,200 are more than 10,000"
+
+
+def test_other_scripts_fit_their_bound_too() -> None:
+    """A letter of theirs may be a token of its own, where three of code are one."""
+    lines = "\n".join(
+        f"int x{i};  // \u8fd9\u91cc\u8ba1\u7b97\u77e9\u9635\u7684\u548c {i}" for i in range(900)
+    )
+    text = SourceText(LONG.text + lines)
+    model = parse(text, "k.cu")
+    source = Section(
+        "source", numbered(text, model, "scale"), context.SOURCE, lambda n: numbered(text, model, "scale", n)
+    )
+    told = bounded([source, Section("tried", lines, context.CHILDREN)], 2000)
+    assert len(told.encode()) <= 2000 * 3 and "if (i < n) x[i] *= 2;" in told and "## tried" in told
+    last = shortened([Message("system", "s"), Message("user", "c"), *[Message("user", lines)] * 2], 900)
+    assert sum(len(m.text.encode()) for m in last) <= 900 * 3 + 60

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import logging
 import pickle
+import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -89,8 +91,11 @@ def test_how_a_reply_ended_is_kept(said: Say, finish: str) -> None:
     assert reply.finish == finish and reply.text == (said.text or said.refusal)
 
 
-def test_tokens_are_estimated_from_above_where_the_endpoint_does_not_count_them() -> None:
-    reply, _ = ask([Say("x" * 30, usage=None)])
+@pytest.mark.parametrize("usage", [None, (0, 0), (-7, 3)])
+def test_tokens_are_estimated_from_above_where_the_endpoint_does_not_count_them(
+    usage: tuple[int, int] | None,
+) -> None:
+    reply, _ = ask([Say("x" * 30, usage=usage)])
     assert reply.usage.estimated and reply.usage.output_tokens == 10 and reply.usage.input_tokens > 5
 
 
@@ -202,6 +207,41 @@ def test_cancelling_ends_it_at_once(fault: endpoint.Fault) -> None:
         with pytest.raises(CancelledError):
             provider.ask(question(seconds=600.0), Task(token=token))
     assert time.monotonic() - before < 30.0
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+from warplens.agent.llm.openai_chat import OpenAIChat
+from warplens.agent.llm.provider import Message, Question
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
+
+token = CancelToken()
+def stop(*_):
+    token.cancel()
+    if sys.argv[2] == "raises":
+        raise KeyboardInterrupt
+signal.signal(signal.SIGINT, stop)
+threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+question = Question("coder", (Message("user", "x"),), 0.1, 100, 600.0)
+try:
+    OpenAIChat("m", base_url=sys.argv[1]).ask(question, Task(token=token))
+except BaseException as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.mark.parametrize(("handler", "ends"), [("raises", "KeyboardInterrupt"), ("sets", "CancelledError")])
+def test_an_interrupt_says_nothing_of_what_it_broke_off(handler: str, ends: str) -> None:
+    with serving([endpoint.hang]) as server:
+        done = subprocess.run(
+            [sys.executable, "-c", INTERRUPTED, server.url, handler],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert (done.stdout.strip(), done.stderr) == (ends, "")
 
 
 def test_the_key_is_in_no_log_and_nowhere_but_in_its_header(

@@ -18,6 +18,7 @@ from warplens.agent.llm.replies import (
     blocks_of,
     looks_of,
     plans_of,
+    sound,
     whole,
 )
 
@@ -166,3 +167,32 @@ def test_no_text_does_more_than_be_refused(text: str) -> None:
             understand(text)
         except ReplyError as error:
             assert error.kind and len(str(error)) < 400
+
+
+def test_numbers_without_measure_steer_nothing() -> None:
+    for number in ("1" + "0" * 400, "-1e999", "1e999"):
+        text = json.dumps(PLAN).replace("1.5", number)
+        assert plans_of(text)[0].gain == (1.0 if number.startswith("-") else 10.0)
+
+
+def test_half_a_surrogate_pair_becomes_what_can_be_written() -> None:
+    """JSON can name one, and no file and no request can hold it."""
+    halves = json.dumps(PLAN).replace("shared memory", r"a \udc00 b").replace('"tile"', r'"\ud83d"')
+    plan = plans_of(halves.replace('"x"', r'"\ud83d\ude00 \ud83d"'))[0]
+    (claim,) = plan.claims
+    assert (plan.idea, claim.change, claim.first_text) == ("a ? b", "?", "\U0001f600 ?")
+    assert sound("x\ud800\U0001f600") == "x?\U0001f600"
+
+
+@pytest.mark.parametrize(
+    "code", ["int i;\x1b[2K", "int\x00 i;", "int i;\rint j;", "/* \u202e } \u2066 if (x) */", "\x9b2J"]
+)
+def test_code_that_shows_as_something_else_is_refused(code: str) -> None:
+    for text in (
+        f'<anchor id="A1">\n{code}\n</anchor>',
+        f"<replace><old>\nx\n</old><new>\n{code}\n</new></replace>",
+    ):
+        with pytest.raises(ReplyError) as caught:
+            blocks_of(text, quotations=True)
+        assert kind_of(caught) == "not_text"
+    assert blocks_of('<anchor id="A1">\r\n\tint i;\r\n\f// 行\r\n</anchor>').texts["A1"].strip()

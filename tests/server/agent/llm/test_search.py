@@ -200,6 +200,19 @@ def test_code_that_cannot_be_used_reaches_no_judge(
     assert set(source.asker.troubles) == {trouble}
 
 
+def test_what_no_file_can_hold_ends_no_search(store: sqlite3.Connection, tmp_path: Path) -> None:
+    """Halves of surrogate pairs, in a plan's JSON and in the words of the protocol itself."""
+    broken = plan("x", idea="\ud800").replace("do it", "\\udc00")
+    script = by_role(
+        planner=[broken], coder=[code(LINE + "  // \ud83d"), code(f'{LINE}\n    asm("// speed=1.5 \ud83d");')]
+    )
+    with searching(script, candidates=1) as (problem, source, endpoint):
+        result = run(problem, store)
+    assert result.outcome == "faster" and "speed=1.5 ?" in result.diff
+    assert source.asker.troubles == {"no_change": 1}
+    (tmp_path / "sent").write_text(json.dumps(endpoint.requests, ensure_ascii=False), "utf-8")
+
+
 def test_a_correction_is_taken(store: sqlite3.Connection) -> None:
     good = code(f'{LINE}\n    asm("// speed=1.5");')
     script = by_role(
