@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -210,7 +211,7 @@ def test_cancelling_ends_it_at_once(fault: endpoint.Fault) -> None:
 
 
 INTERRUPTED = """
-import os, signal, sys, threading
+import signal, sys
 from warplens.agent.llm.openai_chat import OpenAIChat
 from warplens.agent.llm.provider import Message, Question
 from warplens_tools.process.cancel import CancelToken
@@ -222,7 +223,6 @@ def stop(*_):
     if sys.argv[2] == "raises":
         raise KeyboardInterrupt
 signal.signal(signal.SIGINT, stop)
-threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
 question = Question("coder", (Message("user", "x"),), 0.1, 100, 600.0)
 try:
     OpenAIChat("m", base_url=sys.argv[1]).ask(question, Task(token=token))
@@ -233,15 +233,18 @@ except BaseException as error:
 
 @pytest.mark.parametrize(("handler", "ends"), [("raises", "KeyboardInterrupt"), ("sets", "CancelledError")])
 def test_an_interrupt_says_nothing_of_what_it_broke_off(handler: str, ends: str) -> None:
-    with serving([endpoint.hang]) as server:
-        done = subprocess.run(
-            [sys.executable, "-c", INTERRUPTED, server.url, handler],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-    assert (done.stdout.strip(), done.stderr) == (ends, "")
+    command = [sys.executable, "-c", INTERRUPTED]
+    with (
+        serving([endpoint.hang]) as server,
+        subprocess.Popen(
+            [*command, server.url, handler], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as asking,
+    ):
+        while not server.requests and asking.poll() is None:
+            time.sleep(0.05)
+        asking.send_signal(signal.SIGINT)
+        out, said = asking.communicate(timeout=60)
+    assert (out.strip(), said) == (ends, "") and server.requests
 
 
 def test_the_key_is_in_no_log_and_nowhere_but_in_its_header(
