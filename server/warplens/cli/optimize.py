@@ -211,7 +211,8 @@ def settle_consent(loaded: Loaded, choice: Choice, *, yes: bool) -> None:
     """Say what would be sent to whom, the first time, and go on where the user agrees.
 
     Raises:
-        ConsentError: the user does not, or nobody is there to ask.
+        ConsentError: nobody is there to ask.
+        InputError: the user does not.
     """
     try:
         require_consent(chosen(loaded, choice))
@@ -219,8 +220,10 @@ def settle_consent(loaded: Loaded, choice: Choice, *, yes: bool) -> None:
         words = error.destination.words()
         if yes:
             sys.stderr.write(f"warplens: {words}\n")
-        elif not sys.stdin.isatty() or not _agrees(words):
+        elif not sys.stdin.isatty():
             raise
+        elif not _agrees(words):
+            raise InputError("nothing was sent, as you did not agree", remedy=error.remedy) from None
         give_consent(error.destination)
 
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -224,6 +225,29 @@ def test_the_command_line_agrees_only_when_told(file: Path, capsys: pytest.Captu
     assert capsys.readouterr().err == ""
     destination = destination_of(chosen(loaded, Choice()))
     assert destination is not None and agreed(file.parents[1] / "home", destination)
+
+
+@pytest.mark.parametrize(("answer", "agrees"), [("y\n", True), ("n\n", False), ("", False), ("\n", False)])
+def test_a_person_at_the_terminal_is_asked_once(
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: str,
+    agrees: bool,
+) -> None:
+    loaded = configured(file, 'base-url = "http://127.0.0.1:9/v1"', 'name = "m"')
+    person = SimpleNamespace(isatty=lambda: True, readline=lambda: answer)
+    monkeypatch.setattr("sys.stdin", person)
+    if agrees:
+        settle_consent(loaded, Choice("openai"), yes=False)
+        assert "[y/N]" in capsys.readouterr().err
+        settle_consent(loaded, Choice("openai"), yes=False)
+        assert capsys.readouterr().err == ""
+    else:
+        with pytest.raises(InputError, match="nothing was sent") as caught:
+            settle_consent(loaded, Choice("openai"), yes=False)
+        # what would have been sent is said once
+        assert "sends to" in capsys.readouterr().err and "sends to" not in str(caught.value)
 
 
 def test_what_the_model_did_is_told_in_words(file: Path, endpoint: Endpoint) -> None:

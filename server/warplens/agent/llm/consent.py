@@ -39,7 +39,8 @@ class Destination(msgspec.Struct, frozen=True):
         key = f" The value of ${self.key_variable} goes along as the key." if self.key_variable else ""
         return (
             f"Optimizing with a model sends to {where}: the source of the file being optimized and changed versions "
-            "of it, the findings about it, compiler and judge messages, the GPU's name, and excerpts of CUTLASS. "
+            "of it, the findings about it, compiler and judge messages, the GPU's name and limits, how the kernel is "
+            "launched and what was measured and counted of it, and excerpts of CUTLASS. "
             f"Nothing else is sent: no other file of yours.{key}"
         )
 
