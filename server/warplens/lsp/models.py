@@ -18,6 +18,7 @@ from warplens.agent.llm.provider import Question
 from warplens.lsp import convert, protocol
 from warplens.lsp.connection import Connection
 from warplens_tools.decode import from_builtins
+from warplens_tools.errors import InputError
 
 T = TypeVar("T")
 _AGREE = "Agree"
@@ -61,7 +62,7 @@ async def with_consent(server: Connection, work: Callable[[], Awaitable[T]]) -> 
     """Do work that may send something to a model; where the user has not agreed yet, ask, and do it then.
 
     Raises:
-        ConsentError: the user does not agree.
+        InputError: the user does not agree.
         As `work`.
     """
     from warplens.service.model import ConsentError, give_consent
@@ -77,6 +78,6 @@ async def with_consent(server: Connection, work: Callable[[], Awaitable[T]]) -> 
             )
         )
         if answer is None or answer.title != _AGREE:
-            raise
+            raise InputError("nothing was sent, as you did not agree", remedy=error.remedy) from None
         give_consent(error.destination)
         return await work()

@@ -56,7 +56,9 @@ async def test_the_user_is_asked_once_and_then_the_model_is(client: Client, fold
 async def test_nothing_is_asked_where_the_user_does_not_agree(client: Client, folder: Path) -> None:
     asked: list[Any] = []
     client.answer_request, client.answer_model = lambda _: "Not now", asked.append
-    assert "nothing was sent" in await _optimized(client, folder, MODELS)
+    said = await _optimized(client, folder, MODELS)
+    # which the question has told in full
+    assert "nothing was sent" in said and "source of the file" not in said
     assert asked == []
 
 

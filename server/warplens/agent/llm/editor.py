@@ -63,12 +63,11 @@ class EditorModel:
                 else "",
             )
         room = question.reply_tokens * CHARACTERS_PER_TOKEN * 2
-        known = answer.input_tokens is not None and answer.output_tokens is not None
-        usage = Usage(
-            answer.input_tokens if answer.input_tokens is not None else question.tokens,
-            answer.output_tokens if answer.output_tokens is not None else estimated_tokens(answer.text),
-            estimated=not known,
-        )
+        sent, came = answer.input_tokens or 0, answer.output_tokens or 0
+        # a client that counts says of no prompt that it is empty
+        known = sent > 0 and came >= 0
+        counted = (sent, came) if known else (question.tokens, estimated_tokens(answer.text))
+        usage = Usage(*counted, estimated=not known)
         return Reply(answer.text[:room], "length" if len(answer.text) > room else "stop", usage)
 
     def _wait(self, future: Future[EditorAnswer], question: Question, task: Task) -> EditorAnswer:

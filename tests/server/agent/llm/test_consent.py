@@ -86,7 +86,13 @@ def test_the_editors_answer_is_a_reply() -> None:
         7,
         False,
     )
-    assert answered(EditorAnswer("done")).ask(question(), UNATTENDED).usage.estimated
+    for uncounted in (None, 0, -5):
+        usage = (
+            answered(EditorAnswer("done", input_tokens=uncounted, output_tokens=2))
+            .ask(question(), UNATTENDED)
+            .usage
+        )
+        assert usage.estimated and usage.input_tokens > 0 and usage.output_tokens > 0
 
 
 @pytest.mark.parametrize(
