@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -63,7 +64,13 @@ class ScriptedModel:
         number = sum(map(len, self.prompts.values()))
         text = f'<anchor id="A1">\n{self._line}\n    (void){number};\n</anchor>'
         if question.role == "planner":
-            anchor = {"id": "A1", "first_text": self._line, "last_text": self._line, "change": "below it"}
+            # a version may have the line twice, as a dispatch keeps the kernel as it was
+            shown = re.search(
+                rf"^ *(\d+) \| {re.escape(self._line)}$", question.messages[1].text, re.MULTILINE
+            )
+            lines = dict.fromkeys(("first_line", "last_line"), int(shown[1]) if shown else 0)
+            texts = dict.fromkeys(("first_text", "last_text"), self._line)
+            anchor = {"id": "A1", **lines, **texts, "change": "below it"}
             plan = {"title": f"idea {number}", "idea": "as the title says", "anchors": [anchor], "gain": 1.2}
             text = json.dumps(plan)
         return Reply(text, "stop", Usage(question.tokens, 0))
@@ -92,8 +99,8 @@ def only_line(text: SourceText, kernel: str, path: str) -> str:
     return next(line for line in ends if not line.strip().startswith(("for", "if", "return")))
 
 
-def searched(path: Path, prompt_tokens: int, candidates: int) -> dict[Role, list[int]]:
-    """Tokens of each role's prompts in one search of a program's first kernel."""
+def searched(path: Path, prompt_tokens: int, candidates: int) -> tuple[dict[Role, list[int]], int]:
+    """Tokens of each role's prompts in one search of a program's first kernel, and the proposals that came of them."""
     text = SourceText.read(path)
     kernel = parse(text, str(path)).kernels[0].qualified_name
     model, service = ScriptedModel(only_line(text, kernel, str(path))), Service(path.parent)
@@ -123,25 +130,27 @@ def searched(path: Path, prompt_tokens: int, candidates: int) -> dict[Role, list
     )
     with tempfile.TemporaryDirectory() as folder, open_store(Path(folder)) as store:
         optimize(problem, judge, store)
-    return model.prompts
+    return model.prompts, source.made
 
 
 def measured(paths: list[Path], bound: int, candidates: int) -> dict[str, Any]:
     """Prompts of all programs by role."""
     found: dict[Role, list[int]] = {role: [] for role in ROLES}
+    proposals = 0
     for path in paths:
-        for role, tokens in searched(path, bound, candidates).items():
+        prompts, made = searched(path, bound, candidates)
+        proposals += made
+        for role, tokens in prompts.items():
             found[role] += tokens
-    return {role: summed(tokens) for role, tokens in found.items()}
+    return {"proposals": proposals} | {role: summed(tokens, proposals) for role, tokens in found.items()}
 
 
-def summed(tokens: list[int]) -> dict[str, float]:
+def summed(tokens: list[int], proposals: int) -> dict[str, float]:
     """What a table shows of many prompts."""
-    return (
-        {"prompts": len(tokens), "mean": round(mean(tokens)), "most": max(tokens)}
-        if tokens
-        else {"prompts": 0}
-    )
+    if not tokens:
+        return {"prompts": 0}
+    spread = round(sum(tokens) / proposals) if proposals else 0
+    return {"prompts": len(tokens), "mean": round(mean(tokens)), "most": max(tokens), "a_proposal": spread}
 
 
 def below_others(path: Path, folder: Path) -> Path:

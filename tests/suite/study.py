@@ -41,6 +41,7 @@ from tests.suite.catalogue import programs
 from tests.suite.search import LEAST_GAIN
 
 from warplens.agent.llm.files import ANSWER, PROMPT
+from warplens.agent.llm.provider import estimated_tokens
 from warplens.measure.exchange import BASELINE, Exchange, confirmed_as
 from warplens.measure.verdict import Verdict
 from warplens.service.exchange import Standing, ask, file_of
@@ -262,6 +263,7 @@ def arm(folder: Path, known: dict[str, Any]) -> dict[str, Any]:
         "programs_made_faster": sum(log > 0 for log in logs),
         **means(rows),
         "prompts": dict(roles),
+        "tokens_of_a_proposal": tokens_of(prompts, sum(entry["judged"] for entry in rows)),
         "corrections": sum("# Your earlier reply" in path.read_text("utf-8") for path in prompts),
         "rows": rows,
     }
@@ -299,6 +301,20 @@ def known_of(others: Sequence[Path]) -> dict[str, dict[str, Any]]:
     """Rows of results of the search by program: of several searches of one program the one that judged most."""
     rows = [r for other in others for r in json.loads(other.read_text())["rows"] if "expert" in r]
     return {r["program"]: r for r in sorted(rows, key=lambda r: r.get("judged", 0))}
+
+
+def tokens_of(prompts: Sequence[Path], proposals: int) -> dict[str, dict[str, int]]:
+    """Tokens of prompts and of replies by role, estimated as a search's budget is, for each version that was judged."""
+    spent: dict[str, Counter[str]] = {}
+    for path in prompts:
+        answer = path.with_name(path.name.replace(PROMPT, ANSWER))
+        role = spent.setdefault(path.name.split("-")[1], Counter())
+        role["prompts"] += estimated_tokens(path.read_text("utf-8"))
+        role["replies"] += estimated_tokens(answer.read_text("utf-8")) if answer.is_file() else 0
+    return {
+        role: {what: round(tokens / max(proposals, 1)) for what, tokens in counted.items()}
+        for role, counted in sorted(spent.items())
+    }
 
 
 def cards_of(folder: Path) -> set[str]:

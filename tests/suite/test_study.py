@@ -107,6 +107,9 @@ def test_a_study_goes_on_with_verdicts_and_reports_them(
     ]
     assert "The original is launched" not in early and len(later) == 1
     assert row["without_model"]["speedup"]["median"] == 1.1 and said["prompts"]["debugger"] == 1
+    spent = said["tokens_of_a_proposal"]
+    assert set(spent) == {"planner", "coder", "debugger"}
+    assert all(0 < role["replies"] < role["prompts"] < 5000 for role in spent.values())
     assert "+#define BLOCK 128" in row["diff"] and said["geometric_mean_of_the_search_without_a_model"] == 1.1
     # a search at as many evaluations that comes later
     kept = tmp_path / "report.json"
