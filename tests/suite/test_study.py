@@ -129,7 +129,8 @@ def test_what_did_not_hold_is_followed_by_the_next_best(tmp_path: Path) -> None:
         edits = (TextEdit(Span(1, 1, 1, 18), f"#define BLOCK {block}"),)
         candidate = Candidate(f"c{number}", "/scale.cu", "scale", edits, text_hash=text_hash(text))
         exchange.ask(judged_as(candidate), candidate)
-        exchange.put(judged_as(candidate), *judge.judge([candidate]))
+        (verdict,) = judge.judge([candidate])
+        exchange.put(judged_as(candidate), verdict)
         known[candidate.id] = candidate
     states = {v.candidate: v.state for v in verdicts_of(exchange)}
     assert states == {"c1": "faster", "c2": "faster", "c3": "slower"}
