@@ -23,7 +23,8 @@ for (int k = 0; k < taps; ++k)
 
 **Evidence.** SASS: cycles of the FP64 pipe, weighed by loops, against those of every other pipe.
 
-**Threshold.** The longest of the pipes, with eight instructions in loops or more; where double-in-float-kernel and
+**Threshold.** The longest of the pipes, with eight instructions in loops or more, and 0.6 of the time that all take to
+be issued; where double-in-float-kernel and
 full-divisions say nothing. In a kernel without loops that calls functions in double: 40 double instructions, three
 of ten that a thread executes. It is information: which digits are wanted is the user's.
 
@@ -42,6 +43,8 @@ from warplens_tools.micro.full_divisions import FullDivisions
 
 #: Double instructions in loops from which they are arithmetic, no index or factor.
 FEWEST = 8
+#: Share of the time of instruction issue from which the FP64 pipe binds a loop; what it is not held against.
+ISSUED, _OTHERS_OF = 0.6, frozenset({"fp64", "issue"})
 #: The same in a kernel without loops that calls functions in double, and their share of what a thread executes.
 MANY, SHARE = 40, 0.3
 _FUNCTIONS = re.compile(
@@ -64,8 +67,13 @@ class DoubleBound(MicroTool):
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the line whose double arithmetic weighs most."""
         cycles = self.sass.cycles if self.sass else {}
-        own, rest = cycles.get("fp64", 0.0), max((v for k, v in cycles.items() if k != "fp64"), default=0.0)
-        found = [i for i in self.sass.where(is_double) if self.sass.flow.depths[i]] if own > rest else []
+        own, rest = (
+            cycles.get("fp64", 0.0),
+            max((v for k, v in cycles.items() if k not in _OTHERS_OF), default=0.0),
+        )
+        # What issues the instructions is busy with those of every pipe: where half of its time is theirs they bind.
+        bound = own > rest and own > ISSUED * cycles.get("issue", 0.0)
+        found = [i for i in self.sass.where(is_double) if self.sass.flow.depths[i]] if bound else []
         if any(tool.told(self.view) for tool in _OTHERS):
             return
         if len(found) < FEWEST:

@@ -118,7 +118,8 @@ class IntegerDivision(MicroTool):
             return
         ratio, sure, alone = self._ratio(sites)
         hidden = ratio < (self.worth if sure else self.doubtful)
-        many = sum(s.many for s in sites)
+        # One of 64 bits is worth two: its routine stands beside the short path, and the test for it before.
+        many = sum(s.many * (2 if s.calls else 1) for s in sites)
         # Loops whose length is not known outweigh what stands before them, however short they are.
         if hidden and alone < self.worth and (many < MANY or not self._are_before_loops(sites)):
             return

@@ -18,6 +18,8 @@ from warplens_tools.sass.registers import registers_of
 _REGISTER = re.compile(r"U?R\d+")
 _LOADS = ("LDG", "LDS", "LDL", "ATOM", "SHFL")
 _LANE_SOURCES = ("SR_TID", "SR_LANEID", "SR_LANEMASK")
+#: Numbers that a warp of a block as wide as one has in common.
+_ROWS = ("SR_TID.Y", "SR_TID.Z")
 #: The bank that holds the addresses of the module's variables; the names of the library's tables, where the linker puts
 #: their addresses in: `32@lo(__cudart_sin_cos_coeffs)`.
 _TABLES = ("c[0x4]", "(__cudart_")
@@ -91,8 +93,8 @@ def chosen_apart(instructions: Sequence[Instruction], differing: frozenset[int])
 
 
 def numbered(instructions: Sequence[Instruction]) -> frozenset[int]:
-    """Indices of the accesses to memory whose address is made of the thread's number itself, as in `x[first + lane]`:
-    whatever was loaded for it, neighbouring lanes go on side by side."""
+    """Indices of the accesses to memory whose address is made of the thread's number along x itself, as in `x[first +
+    lane]`: whatever was loaded for it, neighbouring lanes go on side by side."""
     found: set[int] = set()
 
     def step(index: int, instruction: Instruction, own: set[str]) -> None:
@@ -101,7 +103,7 @@ def numbered(instructions: Sequence[Instruction]) -> frozenset[int]:
         if space is not None and _address(instruction) & own:
             found.add(index)
         operands = {name for name in read if not name.startswith(("P", "UP"))}
-        source = any(o.startswith(_LANE_SOURCES) for o in instruction.operands)
+        source = any(o.startswith(_LANE_SOURCES) and not o.startswith(_ROWS) for o in instruction.operands)
         adds = instruction.opcode in _LINEAR and "HI" not in instruction.modifiers
         if source or (adds and operands & own):
             own |= written

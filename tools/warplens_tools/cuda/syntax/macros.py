@@ -113,7 +113,9 @@ class MacroTable:
         for name, body in defines.items():
             plain, bracket, listed = name.partition("(")
             parameters = tuple(p.strip() for p in listed.removesuffix(")").split(",")) if bracket else None
-            self.by_name[plain] = Macro(plain, parameters, body, -1, -1, -1, -1)
+            macro = Macro(plain, parameters, body, -1, -1, -1, -1)
+            if not _hides_type(macro):
+                self.by_name[plain] = macro
 
     def get(self, name: str) -> Macro | None:
         """The macro of that name; None if there is none, or several."""

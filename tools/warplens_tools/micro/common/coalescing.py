@@ -55,7 +55,9 @@ class CoalescingTool(SectorTool):
 
     def check(self) -> Iterable[Finding]:
         """One finding per kernel, on the access that wastes most."""
-        found = [w for w in self.view.warp_accesses if cause_of(w) == self.cause and self.is_compiled(w)]
+        # What single threads fetch, such as a tile's border, is no layout of a warp's lanes.
+        every = [w for w in self.view.warp_accesses if not w.access.few and cause_of(w) == self.cause]
+        found = [w for w in every if self.is_compiled(w)]
         if not found:
             yield from list(self.check_hidden()) or self._by_loaded()
             return
