@@ -60,6 +60,9 @@ def _file(*edits: tuple[str, str]) -> File:
         "max(1, rows_given / 8)",
         "(rows_given + 3) / 8",
         "(rows_given + 255) / 1792",
+        # of fewer than eight rows none
+        "rows_given / 8 + (rows_given > 8)",
+        "rows_given / 8 + (rows_given >= 16)",
     ],
 )
 def test_a_grid_that_rounds_down_leaves_a_rest(blocks: str) -> None:
@@ -76,11 +79,23 @@ def test_a_grid_that_rounds_down_leaves_a_rest(blocks: str) -> None:
         "(rows_given - 1) / 8 + 1",
         "rows_given / 8 + 1",
         "((rows_given + 255) / 256 + 6) / 7",
+        "rows_given / 8 + (rows_given % 8 != 0)",
+        "rows_given / 8 + (0 < rows_given % 8)",
+        "rows_given / 8 + 1 - (rows_given % 8 == 0)",
+        "rows_given / 8 + (rows_given % 8 >= 1)",
+        "rows_given / 8 + (1 <= rows_given % 8)",
         "up(rows_given, 17 * 256)",
     ],
 )
 def test_one_that_does_all_leaves_none(blocks: str) -> None:
     assert why_rest_left(_file(), _file((BLOCKS, blocks))) == ""
+
+
+def test_of_a_grid_that_nobody_can_read_nothing_is_known() -> None:
+    before, floats = _file(), (BLOCKS, "(int)(rows_given / 8.0f)")
+    assert "nothing tells whether the edit's grid does all of rows" in why_rest_left(before, _file(floats))
+    assert why_rest_left(before, _file(floats, *LOOPED)) == ""
+    assert why_rest_left(_file(floats), _file((BLOCKS, "(int)(rows_given / 4.0f)"))) == ""
 
 
 def test_a_loop_does_the_rest_and_what_the_program_leaves_is_its_own() -> None:

@@ -3,7 +3,8 @@
 
 A kernel whose grid rounds up does all of any number. Asked of each number that a launch passes and its grid follows:
 whether so many blocks are enough for one more and one less than a multiple of what each block does, which is read off
-the rule itself, of a large number. A loop of the kernel that goes up to the number does the rest.
+the rule itself, of a large number. A loop of the kernel that goes up to the number does the rest. What nobody can read,
+as blocks that are counted in floats, is not known to do all, where the original's is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.tunable.both import launches_of_both
 from warplens_tools.tunable.covered import Walked
-from warplens_tools.tunable.grid_rule import GridRule, rule_of
+from warplens_tools.tunable.grid_rule import GridRule, is_read, rule_of
 from warplens_tools.tunable.source import File
 
 #: Each block's share divides this, as a rule: powers of two, and small factors beside them.
@@ -45,10 +46,18 @@ _Evaluator = Callable[[int], int | None]
 def why_rest_left(before: File, after: File) -> str:
     """Which number's rest an edit's grid leaves and the original's does not, in words; "" for none."""
     for _, twin, one, other in launches_of_both(before, after):
-        if (was := rule_of(before, one)) is None or (now := rule_of(after, other)) is None or was == now:
+        was, now = rule_of(before, one), rule_of(after, other)
+        if was is None or was == now:
             continue
-        left = set(_left(now)) - set(_left(was))
-        if left and set(_all(was)) and (name := _not_walked(after, twin, left)):
+        every = set(_all(was))
+        if now is None:
+            # numbers alone are no rule, and asked for elsewhere
+            left = set() if is_read(after, other) else every
+        else:
+            left = set(_left(now)) - set(_left(was)) if every else set()
+        if name := _not_walked(after, twin, left):
+            if now is None:
+                return f"nothing tells whether the edit's grid does all of {name}, as the original's does"
             return f"the edit's grid leaves a rest of {name} that the original's, rounded up, does"
     return ""
 

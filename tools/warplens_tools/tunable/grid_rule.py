@@ -26,6 +26,15 @@ from warplens_tools.tunable.source import File, Site, Value
 GridRule = tuple[str, str, str]
 
 _OPERATORS = frozenset({"+", "-", "*", "/", "%", "<<", ">>"})
+#: Comparisons, which count as one where they hold, in those operations.
+_COMPARED = {
+    "!=": "{0} {1} - {1} {0} - max 1 min",
+    "==": "1 {0} {1} - {1} {0} - max 1 min -",
+    ">": "{0} {1} - 1 min 0 max",
+    "<": "{1} {0} - 1 min 0 max",
+    ">=": "1 {1} {0} - 1 min 0 max -",
+    "<=": "1 {0} {1} - 1 min 0 max -",
+}
 _EXTREMES = {"min": "min", "max": "max", "std::min": "min", "std::max": "max", "fmin": "min", "fmax": "max"}
 _CASTS = frozenset(
     {"static_cast", "int", "unsigned", "size_t", "uint32_t", "unsigned int", "long", "int64_t"}
@@ -95,16 +104,25 @@ def _most_of(operator: str, left: int | None, right: int | None) -> int | None:
 
 def rule_of(file: File, site: Site) -> GridRule | None:
     """The rule of one launch; None where it follows from what the kernel is not given."""
-    if site.grid is None or not 1 <= len(site.grid) <= 3:
-        return None
-    reader = _Reader(file, _passed(file, site), _written(file, site))
-    said = [reader.value(value) for value in site.grid]
-    x, y, z = (*said, "1", "1")[:3]
+    x, y, z = _said(file, site)
     if x is None or y is None or z is None:
         return None
     # numbers alone are no rule: they stay; and two that are not known cannot be told from what is launched
     plain = any(_passes(one) for one in (x, y, z)) and all(one.split().count("?") < 2 for one in (x, y, z))
     return (x, y, z) if plain else None
+
+
+def is_read(file: File, site: Site) -> bool:
+    """Whether a launch's grid can be read, of numbers alone too, whatever they are."""
+    return None not in _said(file, site)
+
+
+def _said(file: File, site: Site) -> tuple[str | None, str | None, str | None]:
+    if site.grid is None or not 1 <= len(site.grid) <= 3:
+        return None, None, None
+    reader = _Reader(file, _passed(file, site), _written(file, site))
+    x, y, z = (*(reader.value(value) for value in site.grid), "1", "1")[:3]
+    return x, y, z
 
 
 def _passes(rule: str) -> bool:
@@ -280,11 +298,13 @@ class _Reader:
 
     def _binary(self, node: Node, depth: int) -> str | None:
         operator = node.child_by_field_name("operator")
-        if operator is None or operator.type not in _OPERATORS:
+        if operator is None or operator.type not in _OPERATORS | _COMPARED.keys():
             return None
         left = self.read(node.child_by_field_name("left"), depth + 1)
         right = self.read(node.child_by_field_name("right"), depth + 1)
-        return None if left is None or right is None else f"{left} {right} {operator.type}"
+        if left is None or right is None:
+            return None
+        return _COMPARED.get(operator.type, f"{{0}} {{1}} {operator.type}").format(left, right)
 
     def _call(self, node: Node, depth: int) -> str | None:
         function, given = node.child_by_field_name("function"), node.child_by_field_name("arguments")
