@@ -18,7 +18,7 @@ from warplens.agent.llm.library import Library, open_library
 from warplens.agent.llm.measured import Measured, card_words, stand_in_words
 from warplens.agent.llm.openai_chat import OPENAI, OpenAIChat
 from warplens.agent.llm.provider import Provider
-from warplens.agent.llm.secret import Secret
+from warplens.agent.llm.secret import Secret, public
 from warplens.agent.llm.situation import judged_from
 from warplens.agent.llm.source import ModelSource
 from warplens.agent.llm.spending import Allowance, Ledger, Prices
@@ -89,7 +89,7 @@ def destination_of(model: Model) -> Destination | None:
     """Who gets what a search sends; None where nothing leaves the machine."""
     if model.provider == "openai":
         key = model.key_variable if take_variable(model.key_variable) else ""
-        return Destination("openai", model.base_url or OPENAI, key)
+        return Destination("openai", public(model.base_url or OPENAI), key)
     return Destination("editor") if model.provider == "editor" else None
 
 

@@ -28,7 +28,7 @@ from warplens.agent.llm.provider import (
     Usage,
     estimated_tokens,
 )
-from warplens.agent.llm.secret import Secret
+from warplens.agent.llm.secret import Secret, public
 from warplens_tools.errors import MissingToolError
 from warplens_tools.process.task import Task
 
@@ -52,7 +52,9 @@ class OpenAIChat:
         self, model: str, *, base_url: str = "", key: Secret | None = None, retries: int = 3
     ) -> None:
         self.name, self.model = "openai", model
-        self.base_url = base_url or OPENAI
+        self._base_url = base_url or OPENAI
+        #: As messages name it.
+        self.address = public(self._base_url)
         self._key, self._retries = key or Secret(""), retries
         #: Options that this endpoint turned out not to take.
         self._without: set[str] = set()
@@ -95,7 +97,7 @@ class OpenAIChat:
         except TimeoutError:
             raise ProviderError(
                 "late",
-                f"{self.base_url} gave no whole reply in {question.seconds:g} s",
+                f"{self.address} gave no whole reply in {question.seconds:g} s",
                 remedy="give it more time by model.reply-seconds",
                 usage=Usage(question.tokens, 0, estimated=True),
                 survived=tuple(survived),
@@ -133,15 +135,15 @@ class OpenAIChat:
                     raise self._failure(error) from None
                 except _EndlessReply:
                     raise ProviderError(
-                        "endless", f"{self.base_url} sent more than any reply can have"
+                        "endless", f"{self.address} sent more than any reply can have"
                     ) from None
                 except httpx2.HTTPError as error:
                     raise ProviderError(
-                        "unreachable", f"{self.base_url} broke off ({type(error).__name__})"
+                        "unreachable", f"{self.address} broke off ({type(error).__name__})"
                     ) from None
                 except (ValueError, LookupError, TypeError, AttributeError) as error:
                     raise ProviderError(
-                        "garbled", f"what {self.base_url} sent is no chat completion ({type(error).__name__})"
+                        "garbled", f"what {self.address} sent is no chat completion ({type(error).__name__})"
                     ) from None
 
     def _client(self, question: Question) -> openai.AsyncOpenAI:
@@ -151,7 +153,7 @@ class OpenAIChat:
         most = question.reply_tokens * CHARACTERS_PER_TOKEN * 2 * BYTES_PER_CHARACTER
         return openai.AsyncOpenAI(
             api_key=self._key.reveal() or "none",
-            base_url=self.base_url,
+            base_url=self._base_url,
             max_retries=0,
             timeout=question.seconds,
             # the SDK would take these from the environment, for whatever address it speaks to
@@ -199,22 +201,22 @@ class OpenAIChat:
 
         if not isinstance(error, openai.APIStatusError):
             if isinstance(error, openai.APIConnectionError):
-                return ProviderError("unreachable", f"no connection to {self.base_url}")
-            return ProviderError("failing", f"{self.base_url}: {self._key.hidden_in(str(error))[:200]}")
+                return ProviderError("unreachable", f"no connection to {self.address}")
+            return ProviderError("failing", f"{self.address}: {self._key.hidden_in(str(error))[:200]}")
         status = error.status_code
         words = self._key.hidden_in(" ".join(str(error.message).split()))[:200]
         if status in (401, 403):
             return ProviderError(
                 "denied",
-                f"{self.base_url} answered {status}: {words}",
+                f"{self.address} answered {status}: {words}",
                 remedy="set the key in the environment variable that model.key-variable names",
             )
         if status == 429:
-            failure = ProviderError("limited", f"{self.base_url} answered 429: {words}")
+            failure = ProviderError("limited", f"{self.address} answered 429: {words}")
         elif status >= 500 or status == 408 or status == 409:
-            failure = ProviderError("failing", f"{self.base_url} answered {status}: {words}")
+            failure = ProviderError("failing", f"{self.address} answered {status}: {words}")
         else:
-            return ProviderError("rejected", f"{self.base_url} answered {status}: {words}")
+            return ProviderError("rejected", f"{self.address} answered {status}: {words}")
         failure.retry_after = _seconds(error.response.headers.get("retry-after"))  # type: ignore[attr-defined]
         return failure
 

@@ -4,6 +4,16 @@
 from __future__ import annotations
 
 from typing import NoReturn
+from urllib.parse import urlsplit, urlunsplit
+
+
+def public(address: str) -> str:
+    """An address without what may be a key in it: the user and password before its host, and its query."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return "an address that is none"
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 class Secret:

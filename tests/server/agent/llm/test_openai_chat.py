@@ -24,7 +24,7 @@ from tests.server.agent.llm.endpoint import Say, Status, serving
 from warplens.agent.llm import openai_chat
 from warplens.agent.llm.openai_chat import OpenAIChat
 from warplens.agent.llm.provider import Message, ProviderError, Question, Reply, Usage
-from warplens.agent.llm.secret import Secret
+from warplens.agent.llm.secret import Secret, public
 from warplens_tools.errors import CancelledError
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.task import UNATTENDED, Task
@@ -265,3 +265,26 @@ def test_the_key_is_in_no_log_and_nowhere_but_in_its_header(
     assert all(KEY not in str(show()) for show in shown)
     with pytest.raises(TypeError):
         pickle.dumps(secret)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("https://api.openai.com/v1", "https://api.openai.com/v1"),
+        ("https://me:pass-word@host:8443/v1?api-key=sk-query", "https://host:8443/v1"),
+        ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+        ("http://[bad", "an address that is none"),
+        ("localhost:8000/v1", "localhost:8000/v1"),
+    ],
+)
+def test_an_address_is_named_without_what_may_be_a_key_in_it(address: str, shown: str) -> None:
+    assert public(address) == shown == OpenAIChat("m", base_url=address).address
+
+
+def test_a_password_in_the_address_is_in_no_message() -> None:
+    with serving([Status(500)]) as server:
+        address = server.url.replace("//", "//me:pass-word@")
+        with pytest.raises(ProviderError) as caught:
+            OpenAIChat("m", base_url=address, retries=0).ask(question(), UNATTENDED)
+    assert "pass-word" not in "".join(traceback.format_exception(caught.value))
+    assert "answered 500" in str(caught.value) and len(server.requests) == 1
