@@ -12,7 +12,8 @@
 FOLDER/prompts holds the prompts of all programs and takes the answers, each under the name of its prompt with
 `.answer.md` for `.prompt.md`. No rewrite, parameter or template takes part, so whatever is gained is the model's.
 A turn on the card takes all that a batch holds: with a budget of 20 and a batch of 7 there are three. The first one's
-prompts need no card, but a toolchain (`warplens setup toolchain`), without which findings are of the source alone.
+prompts need no card, but a toolchain (`warplens setup toolchain`), without which findings are of the source alone; with
+`--feedback metrics` they wait for the original's counters, which the first `evaluate` reads.
 `evaluate` wants no more of FOLDER than `asks`: what it answered lies in `asks/*/answers`.
 `--beside` names results of `tests.suite.search`: they give the experts' speedups, and what the search does without a
 model.
