@@ -37,7 +37,19 @@ from warplens_tools.toolchain.locate import resolve_toolchain
 #: What calls the driver directly.
 DRIVING = ("memory", "launch", "driver", "compare", "rounding", "record", "job", "rule")
 ORACLE = (
-    *("oracle", "written", "learn", "moves", "reference", "isolation", "grids", "verify"),
+    *(
+        "oracle",
+        "written",
+        "learn",
+        "moves",
+        "reference",
+        "isolation",
+        "grids",
+        "verify",
+        "again",
+        "poison",
+        "on_card",
+    ),
     *("inputs", "areas", "values", "passed", "rooms", "guess", "stats", *DRIVING),
 )
 ACCOMPANY = ("accompany", "calls", "plan", "blocks", "allocations", *ORACLE)

@@ -34,6 +34,7 @@ from warplens_tools.run.probe.records import (
 )
 from warplens_tools.run.probe.visit import ProbeRun, run_with_probe
 from warplens_tools.toolchain.ptx_asks import asked as asked_of
+from warplens_tools.toolchain.ptx_chance import by_chance
 from warplens_tools.toolchain.ptx_marks import MARKS
 from warplens_tools.toolchain.ptx_modes import modes_of
 
@@ -350,8 +351,9 @@ class Visits:
                 "sifts": self._look.sifts,
                 "events": place.from_events,
                 "any_block": place.any_block,
-                # bounds of rounding are learned of a set of inputs once somebody's results are other bits there
-                "lazily": True,
+                # bounds of rounding are learned of a set of inputs once somebody's results are other bits there; where
+                # nothing in the kernel goes by chance its own results, too, are computed when they are asked for
+                "lazily": 1 if by_chance(place.ptx, place.target.live) else 2,
             },
         )
 

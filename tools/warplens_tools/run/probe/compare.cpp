@@ -102,14 +102,7 @@ struct Part {
     }
 };
 
-// A relative error within which every result is right, and finer than that of nine in ten: those need no bound of their
-// own. `walk` is the part of their bounds that grows with them.
-struct Sure {
-    double within, walk;
-    Sure(const Expected& e, const Tolerance& t) : within(surely_within(e, t)), walk(least_bound(e, t)) {}
-};
-
-void compare_element(const Expected& e, const std::uint8_t* got, const Tolerance& t, const Sure& sure, std::size_t i, Part& part) {
+void compare_element(const Expected& e, const std::uint8_t* got, const Manner& manner, std::size_t i, Part& part) {
     const std::size_t size = element_size(e.element), at = i * size;
     Difference& d = part.difference;
     const bool equal = !std::memcmp(e.bytes.data() + at, got + at, size);
@@ -145,41 +138,37 @@ void compare_element(const Expected& e, const std::uint8_t* got, const Tolerance
         return;
     }
     const double off = std::fabs(value - right), size_of = std::fabs(right);
-    if (off <= sure.within * size_of && size_of > 0) {
-        d.ratio = std::max(d.ratio, off / (sure.walk * size_of));
+    if (off <= manner.sure * size_of && size_of > 0) {
+        d.ratio = std::max(d.ratio, off / (manner.walk * size_of));
         return;
     }
     if (!e.reference.empty() && std::fabs(value - e.reference[i]) <= kAsFar * std::fabs(right - e.reference[i])) {
         d.ratio = std::max(d.ratio, 0x1p-10);
         return;
     }
-    const Bound bound = bound_of(e, i, right, t);
-    const double ratio = off == 0 ? 0 : bound.within > 0 ? off / bound.within : 1e30;
+    const Bound bound = bound_of(e, manner, i, right);
+    const double ratio = ratio_of(off, bound);
+    const Place place = place_of(off, ratio, bound);
     part.coarse += off > bound.coarse;
-    if (ratio <= 1) {
-        d.ratio = std::max(d.ratio, ratio);
-    } else if (off <= bound.lowered) {
-        d.ratio = std::max(d.ratio, ratio);
-        ++d.wrong;
-        d.first = std::min(d.first, at);
-    } else if (off <= bound.jump) {
+    if (place == Place::jump) {
         ++part.jumps[pool_of(right)];
         part.jump_ratio = std::max(part.jump_ratio, ratio);
         part.first_jump = std::min(part.first_jump, at);
-    } else {
-        d.ratio = std::max(d.ratio, ratio);
-        ++d.wrong;
-        ++d.beyond;
-        d.first = std::min(d.first, at);
+        return;
     }
+    d.ratio = std::max(d.ratio, ratio);
+    if (place == Place::within) return;
+    ++d.wrong;
+    d.beyond += place == Place::beyond;
+    d.first = std::min(d.first, at);
 }
 
 Part compare_range(const Expected& e, const std::uint8_t* got, const Tolerance& t, std::size_t begin,
                    std::size_t end) {
     Part part;
     if (is_floating(e.element)) {
-        const Sure sure(e, t);
-        for (std::size_t i = begin; i < end; ++i) compare_element(e, got, t, sure, i, part);
+        const Manner manner = manner_of(e, t);
+        for (std::size_t i = begin; i < end; ++i) compare_element(e, got, manner, i, part);
         return part;
     }
     for (std::size_t i = begin; i < end; i += kBlock) {
@@ -249,6 +238,15 @@ bool right_as_floats(const Expected& expected, const std::uint8_t* got, const To
 }
 
 }  // namespace
+
+Difference difference_of(const Share& share, const std::map<std::size_t, std::uint64_t>& jumps, const Expected& expected) {
+    Part part;
+    part.norms.expected = share.expected, part.norms.got = share.got, part.norms.difference = share.difference;
+    part.compared = share.compared, part.coarse = share.coarse;
+    part.difference.ratio = share.ratio, part.difference.wrong = share.wrong;
+    part.jumps = jumps, part.jump_ratio = share.jump;
+    return finish(part, expected);
+}
 
 void* large_or_small(std::size_t bytes) {
     constexpr std::size_t large = 2u << 20;

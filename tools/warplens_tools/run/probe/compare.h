@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <new>
 #include <utility>
 #include <vector>
 
+#include "bounds.h"
 #include "job.h"
 
 namespace warplens {
@@ -44,15 +46,6 @@ void store(Element element, std::uint8_t* at, double value);  // floats only
 // Whether the contents hold the same elements, in whatever order, but for a chance of 2^-64. No proof against whoever
 // chooses the contents: `compare` sorts.
 bool same_elements(std::size_t unit, const std::uint8_t* a, const std::uint8_t* b, std::size_t size);
-
-// What results of about the same size have in common.
-struct Pool {
-    float magnitude = 0, bend = 0;     // the median A, a quarter of it; the median B
-    float spread = 0;                  // what nine in ten results' repeats stay below
-    float jump = 0;                    // the largest B beyond a bound
-    float rough = 0;                   // of 16-bit results: what nine in ten B are below, in units in the last place
-    std::uint32_t jumps = 0;           // how many results B carries beyond their bound
-};
 
 // The right contents of a stretch under one set of inputs.
 struct Expected {
@@ -114,6 +107,8 @@ struct Difference {
 // Bytes of an element that keeps together wherever it lies.
 std::size_t unit_of(const Expected& expected);
 Difference compare(const Expected& expected, const std::uint8_t* got, const Tolerance& tolerance);
+// The same of what the card has counted, with how many results have jumped by pool; not where the first wrong one lies.
+Difference difference_of(const Share& share, const std::map<std::size_t, std::uint64_t>& jumps, const Expected& expected);
 
 // An array whose elements are the rows' fields of one kind.
 struct Column {

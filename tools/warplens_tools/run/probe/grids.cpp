@@ -199,10 +199,11 @@ void Oracle::find_guarded() {
 }
 
 // Whether what half of the blocks write is what all of them leave there.
-bool Oracle::parts_stand(const Case& c, unsigned axis) {
-    if (blocks(c, axis) < 2) return false;
+bool Oracle::parts_stand(Case& c, unsigned axis) {
+    if (blocks(c, axis) < 2 || (card_ && !has_results(c))) return false;
     prepare(c);
-    for (std::size_t k = 0; k < stretches_.size(); ++k) {
+    if (card_) card_->keep(OnCard::first);
+    for (std::size_t k = 0; !card_ && k < stretches_.size(); ++k) {
         before_[k].resize(stretches_[k].held());
         memory_.read(stretches_[k], before_[k].data());
     }
@@ -211,14 +212,14 @@ bool Oracle::parts_stand(const Case& c, unsigned axis) {
     bool stand = true;
     for (std::size_t k = 0; stand && k < stretches_.size(); ++k) {
         const std::size_t size = element_size(stretches_[k].element);
-        stand = same_as_one_of(size, stretches_[k].held(), read_now(k), c.expected[k].bytes.data(), before_[k].data());
+        stand = card_ ? !card_->neither(k) : same_as_one_of(size, stretches_[k].held(), read_now(k), c.expected[k].bytes.data(), before_[k].data());
     }
     looked();
     return stand;
 }
 
 // Rows longer than their pitch are written over one another: who comes last is chance.
-bool Oracle::is_apart(const Case& c) {
+bool Oracle::is_apart(Case& c) {
     for (unsigned axis = 0; axis < 3; ++axis)
         if (apart_[axis] && blocks(c, axis) > 1 && !parts_stand(c, axis)) return false;
     return true;

@@ -139,6 +139,7 @@ int Oracle::repeats_of(const Case& own, int done) const {
 }
 
 Sight Oracle::sight(const Case& c) const {
+    if (c.lies_there) return c.seen;
     Sight all;
     for (const Expected& e : c.expected) {
         const Sight here = sight_of(e, tolerance_);
@@ -148,113 +149,11 @@ Sight Oracle::sight(const Case& c) const {
     return all;
 }
 
-// Outputs the baseline only writes give the same results whatever lay there before.
-void Oracle::find_pure() {
-    stage("poison");
-    std::vector<Bytes> original;
-    std::vector<bool> poisoned(stretches_.size(), true);
-    memory_.restore(dirty_);
-    for (std::size_t i = 0; i < stretches_.size(); ++i) {
-        original.emplace_back(stretches_[i].held());
-        memory_.read_saved(stretches_[i], original[i].data());
-        Bytes filled = copied(original[i]);
-        const std::uint64_t seed = job_.seed * 0x2545f4914f6cdd1dull + i * 0x9e3779b97f4a7c15ull;
-        poison(stretches_[i].element, filled.data(), *written_[i], seed);
-        memory_.write_saved(stretches_[i], filled.data());
-    }
-    // the first try finds what is read; the second shows that the rest does not depend on it
-    auto agree = [&] { return poisoned_runs_agree(original, poisoned) || poisoned_runs_agree(original, poisoned); };
-    if (!agree() || (find_put_back(original, poisoned) && !agree()) || (find_added_to(original, poisoned) && !agree())) {
-        for (std::size_t i = 0; i < stretches_.size(); ++i) memory_.write_saved(stretches_[i], original[i].data());
-        poisoned.assign(stretches_.size(), false);
-    }
-    // what was poisoned is no longer as the program left it, whatever the baseline did to it on its own inputs
-    memory_.restore(dirty_);
-    keep_initial();
-    for (std::size_t i = 0; i < stretches_.size(); ++i)
-        if (poisoned[i]) pure_bytes_ += stretches_[i].held();
-    pure_ = poisoned;
-    prepare(cases_[0]);
-    run_once();
-    const Sums first = std::exchange(cases_[0].after, memory_.checksums());
-    cases_[0].of_one_run = first == cases_[0].after;
-}
-
-// Of integers that a launch leaves as they were: a counter that its last block puts back comes to the same from one more,
-// more often than not, and then results rest on who comes first. With a bit turned far up it does not. True where there are
-// such; they are as the program left them then.
-bool Oracle::find_put_back(const std::vector<Bytes>& original, std::vector<bool>& poisoned) {
-    std::vector<Bytes> mild(stretches_.size());
-    for (std::size_t i = 0; i < stretches_.size(); ++i) {
-        if (!poisoned[i] || is_floating(stretches_[i].element)) continue;
-        Bytes far(stretches_[i].held());
-        memory_.read_saved(stretches_[i], far.data());
-        const Bytes before = far;
-        for (std::size_t at = 0; at + 4 <= far.size(); at += 4)
-            if ((*written_[i])[at] && !std::memcmp(&original[i][at], &cases_[0].expected[i].bytes[at], 4)) far[at + 3] ^= 0x40;
-        if (far == before) continue;
-        memory_.write_saved(stretches_[i], far.data());
-        mild[i] = before;
-    }
-    if (std::all_of(mild.begin(), mild.end(), [](const Bytes& b) { return b.empty(); })) return false;
-    prepare(cases_[0]);
-    run_once();
-    std::vector<bool> wrong;
-    for (std::size_t i = 0; i < stretches_.size(); ++i) wrong.push_back(!compare(cases_[0].expected[i], read_now(i), tolerance_).right());
-    bool itself = false;
-    for (std::size_t i = 0; i < mild.size(); ++i) itself = itself || (wrong[i] && !mild[i].empty());
-    const bool any = std::find(wrong.begin(), wrong.end(), true) != wrong.end();
-    for (std::size_t i = 0; i < mild.size(); ++i) {
-        if (mild[i].empty()) continue;
-        // where none of them shows it, it is one of them all the same
-        if (any && (wrong[i] || !itself)) poisoned[i] = false;
-        memory_.write_saved(stretches_[i], (poisoned[i] ? mild[i] : original[i]).data());
-    }
-    return any;
-}
-
-// Of floats that a launch adds to what lies there: to a large sum a poison of no telling size is a rounding. What is larger
-// than the results is not. True where there are such; they are as the program left them then.
-bool Oracle::find_added_to(const std::vector<Bytes>& original, std::vector<bool>& poisoned) {
-    std::vector<Bytes> small(stretches_.size());
-    for (std::size_t i = 0; i < stretches_.size(); ++i) {
-        if (!poisoned[i] || !is_floating(stretches_[i].element)) continue;
-        small[i].resize(stretches_[i].held());
-        memory_.read_saved(stretches_[i], small[i].data());
-        Bytes far = copied(small[i]);
-        outgrow(cases_[0].expected[i], far.data(), *written_[i]);
-        memory_.write_saved(stretches_[i], far.data());
-    }
-    prepare(cases_[0]);
-    run_once();
-    bool any = false;
-    for (std::size_t i = 0; i < small.size(); ++i) {
-        if (small[i].empty()) continue;
-        poisoned[i] = compare(cases_[0].expected[i], read_now(i), tolerance_).right();
-        any = any || !poisoned[i];
-        memory_.write_saved(stretches_[i], (poisoned[i] ? small[i] : original[i]).data());
-    }
-    return any;
-}
-
-bool Oracle::poisoned_runs_agree(const std::vector<Bytes>& original, std::vector<bool>& poisoned) {
-    prepare(cases_[0]);
-    run_once();
-    bool agree = true;
-    for (std::size_t i = 0; i < stretches_.size(); ++i) {
-        if (compare(cases_[0].expected[i], read_now(i), tolerance_).right()) continue;
-        agree = false;
-        poisoned[i] = false;
-        memory_.write_saved(stretches_[i], original[i].data());
-    }
-    return agree;
-}
-
 // Whether results that are written may be taken for unwritten ones: of few digits, in stretches not written throughout.
 bool Oracle::meets_by_chance() const {
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
         const bool narrow = is_floating(stretches_[i].element) && element_size(stretches_[i].element) == 2;
-        if (narrow && std::memchr(written_[i]->data(), 0, written_[i]->size())) return true;
+        if (narrow && !is_whole(i)) return true;
     }
     return false;
 }
@@ -323,6 +222,13 @@ bool Oracle::as_own(const Case& c) const {
     return true;
 }
 
+void Oracle::count_unclean_of(Case& c) const {
+    for (const bool mean : {false, true}) {
+        c.unclean[mean] = 0;
+        for (const Expected& e : c.expected) c.unclean[mean] += count_unclean(e.element, e.bytes.data(), e.bytes.size(), mean);
+    }
+}
+
 // How the baseline compares with itself where what it was not given is another.
 Outcome Oracle::run_elsewhere(const Case& c) {
     prepare(c);
@@ -342,20 +248,16 @@ void Oracle::learn_variants() {
     // of large results as many as the time for learning is worth: every candidate is compared on each
     const auto more = static_cast<std::size_t>(std::min(budget_, 1e3) * (bytes > kHugeResult ? 0.5 : 2));
     const std::size_t most = bytes > kLargeResult ? (bytes > kHugeResult ? 2 : 3) + more : cases_.size();
-    if (cases_.size() > most) cut(most);
+    if (cases_.size() > most && !card_) cut(most);
     // of NaN and infinity in results those count that the inputs' zeros do not explain: a row of zeros that is divided
     // by its sum is NaN whatever the order it was added up in
-    auto unclean = [&](const Case& c, bool mean) {
-        std::uint64_t count = 0;
-        for (const Expected& e : c.expected) count += count_unclean(e.element, e.bytes.data(), e.bytes.size(), mean);
-        return count;
-    };
-    const std::uint64_t own_unclean[] = {unclean(cases_[0], false), unclean(cases_[0], true)};
+    count_unclean_of(cases_[0]);
     for (std::size_t i = 0; i < stretches_.size(); ++i)
         changed_bytes_ += element_size(stretches_[i].element) *
                           static_cast<std::size_t>(std::count(written_[i]->begin(), written_[i]->end(), 1));
     // what is learned later, once somebody's results are other bits, takes as long again and more
     const double share = needs_bounds() ? 1 : kLazyShare;
+    std::size_t home = 1;
     for (std::size_t i = 1; i < cases_.size();) {
         if ((i >= kFewestCases && !affords(share)) || (i > 1 && !affords(3))) {
             cut(i);
@@ -364,6 +266,13 @@ void Oracle::learn_variants() {
         Case& c = cases_[i];
         stage("variant " + c.variant.name);
         capture(c);
+        if (!card_) count_unclean_of(c);
+        // what is kept on the host is as much as there is room for
+        if (card_ && !c.lies_there && ++home > most) {
+            c.slow = true;
+            drop(i);
+            continue;
+        }
         if (!stays_behind_fronts(c)) {
             drop(i);
             continue;
@@ -395,7 +304,7 @@ void Oracle::learn_variants() {
         if (needs_bounds()) learn_rounding(c);
         learn_reference(c);
         Outcome again = run_elsewhere(c);
-        if (!again.bitwise && !c.bounded) {
+        if (!again.bitwise && !c.bounded && !c.lies_there) {
             learn_rounding(c);
             again = run_elsewhere(c);
         }
@@ -403,7 +312,7 @@ void Oracle::learn_variants() {
         const bool seen = !c.bounded || !sight(c).blind();
         // what infinities beside zeros make is no such row: which of both it is may rest on the order
         const bool mean = c.variant.empties() && !c.variant.odd();
-        const bool clean = unclean(c, mean) <= own_unclean[mean];
+        const bool clean = c.unclean[mean] <= cases_[0].unclean[mean];
         const bool odd = c.variant.odd() && !clean, partial = !clean && !odd && mostly_clean(c);
         for (Expected& e : c.expected) {
             e.odd = odd, e.partial = partial, e.told = odd && job_.tells_nan;
@@ -419,6 +328,8 @@ void Oracle::learn_variants() {
     }
     for (const Case& c : cases_) lowers_ = lowers_ || c.variant.shortened();
     elsewhere_.clear();
+    forget_results();
+    if (card_) read_masks();
 }
 
 }  // namespace warplens

@@ -35,7 +35,7 @@ _FLAGS = (
 _HOT = frozenset({"compare", "rounding"})
 #: What is compiled as one text: most of the compiler's time goes into the headers that these share.
 _TOGETHER = (
-    ("oracle", "written", "learn", "moves", "reference", "isolation", "grids", "verify"),
+    ("oracle", "written", "learn", "moves", "reference", "isolation", "grids", "verify", "again", "poison"),
     ("inputs", "values", "passed", "rooms"),
     ("executables", "graph", "replay"),
     ("memory", "launch", "driver"),
@@ -49,6 +49,8 @@ _SHARED = (
 #: it exported would be mixed with those that the driver and CUPTI bring along.
 _EXPORTS = "{ global: InitializeInjection; local: *; };\n"
 _LINK = ("-shared", "-pthread", "-static-libstdc++", "-static-libgcc", "-Wl,--version-script=exports")
+#: What the probe's own kernels include.
+_INCLUDED = ("results.cuh", "bounds.h")
 #: Seconds one compiler call may take.
 _TIME_LIMIT = 300.0
 
@@ -154,7 +156,8 @@ def helper_kernels(toolchain: Toolchain, arch: str, *, task: Task = UNATTENDED) 
     def build(folder: Path) -> None:
         _compile([nvcc.path, "-cubin", f"-arch={arch}", "-o", "kernels.cubin", str(source)], folder, task)
 
-    return _cached(_key([source], nvcc.path, tool_version(nvcc), arch), "kernels.cubin", build)
+    sources = [source, *(SOURCES / name for name in _INCLUDED)]
+    return _cached(_key(sources, nvcc.path, tool_version(nvcc), arch), "kernels.cubin", build)
 
 
 def _key(files: Sequence[Path], *words: str) -> str:

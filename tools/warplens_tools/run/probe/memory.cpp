@@ -59,6 +59,11 @@ CUfunction Helpers::named(const std::string& name) const {
     return function ? function : function = function_of(module, name.c_str());
 }
 
+bool Helpers::has(const std::string& name) const {
+    CUfunction function;
+    return cuModuleGetFunction(&function, module, name.c_str()) == CUDA_SUCCESS;
+}
+
 Memory::Memory(std::vector<Block> all, const Helpers& helpers, CUstream stream, std::uint64_t key)
     : blocks(std::move(all)), helpers_(helpers), stream_(stream), key_(key) {
     lay_out();
@@ -320,6 +325,16 @@ void Memory::fill_tails(unsigned char value) {
 
 void Memory::unbind() {
     for (Block& block : blocks) block.at = block.base;
+}
+
+Bindings Memory::bindings() const {
+    Bindings all;
+    for (const Block& block : blocks) all.push_back(block.at);
+    return all;
+}
+
+void Memory::bind(const Bindings& all) {
+    for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i].at = all[i];
 }
 
 Chunks Memory::variables() const {

@@ -22,6 +22,7 @@ struct Helpers {
     explicit Helpers(const std::string& cubin);
     CUfunction of(const char* what, Element element) const;  // "move", "fill" or "vary"
     CUfunction named(const std::string& name) const;
+    bool has(const std::string& name) const;
 
     CUmodule module = nullptr;
     CUfunction checksum = nullptr;
@@ -67,6 +68,7 @@ struct Stretch {
 
 using Sums = std::vector<std::uint64_t>;
 using Chunks = std::vector<std::size_t>;
+using Bindings = std::vector<CUdeviceptr>;
 
 class Memory {
    public:
@@ -80,6 +82,7 @@ class Memory {
 
     std::vector<Block> blocks;
     std::size_t bytes() const { return bytes_; }
+    const Helpers& helpers() const { return helpers_; }
 
     Sums checksums();                            // of every chunk, as it is now
     void restore(const Chunks& chunks);          // asynchronous, on the stream
@@ -87,6 +90,11 @@ class Memory {
     // Of a block that lies elsewhere.
     void read_at(CUdeviceptr block, const Stretch& stretch, std::uint8_t* to);
     void read_saved(const Stretch& stretch, std::uint8_t* to);
+    // Whether what is saved lies on the card, and where of a stretch.
+    bool saves_on_card() const { return copy_ != 0; }
+    CUdeviceptr saved(const Stretch& stretch) const { return copy_ + blocks[stretch.block].saved + stretch.offset; }
+    // Of any of the card's memory.
+    void read_out(CUdeviceptr from, std::uint8_t* to, std::size_t bytes) { copy_out(from, to, bytes); }
     void write_saved(const Stretch& stretch, const std::uint8_t* from);
     // Of elements side by side, as they are now; asynchronous: `from` outlives it.
     void write(const Stretch& stretch, const std::uint8_t* from);
@@ -110,6 +118,8 @@ class Memory {
     // The block that holds an address of the program, or nullptr.
     const Block* find(CUdeviceptr address) const;
     void unbind();                               // every block is the program's own again
+    Bindings bindings() const;                   // where blocks are now
+    void bind(const Bindings& bindings);
     Chunks variables() const;                    // the chunks of all variables
 
    private:

@@ -36,7 +36,7 @@ void Oracle::learn_rounding(Case& c) {
         move_inputs(c, 0, moved_pairs(c.variant.own()));
     }
     for (Expected& e : c.expected) settle(e, tolerance_);
-    c.bounded = true;
+    c.bounded = c.learned = true;
 }
 
 // Whether bounds are needed before any candidate is looked at: where the kernel's own results are not always the same, or
@@ -49,7 +49,7 @@ bool Oracle::needs_bounds() const {
 
 bool Oracle::learns_bounds(const Case& of, const Outcome& first) {
     Case& c = cases_[static_cast<std::size_t>(&of - cases_.data())];
-    if (first.bitwise || c.bounded) return false;
+    if (first.bitwise || c.bounded || c.lies_there) return false;
     memory_.unbind();
     // whatever was written beyond what a launch's own start puts back; nobody is right by bounds that are not learned
     if (!recover()) throw Refused("unproven", "the program's memory could not be put back, so that other results cannot be compared");
@@ -79,15 +79,20 @@ Outcome Oracle::compared(const Case& c, const std::function<Outcome()>& once) {
     return outcome;
 }
 
-// As many pairs of moves as bring those of a case from one number to another.
-void Oracle::move_inputs(Case& c, int from, int pairs) {
+double Oracle::how_far() const {
     double move = 0;
-    up_.resize(stretches_.size());
     for (const Area& area : inputs_.floats()) move = std::max(move, input_move(area.stretch.element));
     for (const Stretch& s : stretches_)
         if (is_floating(s.element)) move = std::max(move, input_move(s.element));
+    return move;
+}
+
+// As many pairs of moves as bring those of a case from one number to another.
+void Oracle::move_inputs(Case& c, int from, int pairs) {
+    const double move = how_far();
+    up_.resize(stretches_.size());
     for (int i = from; i < pairs; ++i) {
-        const std::uint64_t seed = job_.seed + 7919u * static_cast<unsigned>(i);
+        const std::uint64_t seed = seed_of_pair(i);
         run_moved(c, move, seed);
         for (std::size_t k = 0; k < stretches_.size(); ++k) {
             if (!is_floating(stretches_[k].element)) continue;
@@ -102,6 +107,7 @@ void Oracle::move_inputs(Case& c, int from, int pairs) {
 }
 
 bool Oracle::learns_more(const Case& of, const Outcome& first) {
+    if (of.lies_there) return false;
     Case& c = cases_[static_cast<std::size_t>(&of - cases_.data())];
     const Difference& d = first.difference;
     const bool slight = first.state == std::string("wrong") && d.wrong && !d.stray && !d.nan && !d.scale && !d.elsewhere && d.ratio < kSlight && static_cast<double>(d.wrong) < kFewOf * static_cast<double>(floats()) + 1;

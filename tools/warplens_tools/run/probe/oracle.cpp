@@ -31,6 +31,7 @@ Oracle::Oracle(const Job& job, const Launch& baseline, Memory& memory, CUstream 
     if (job.option("fill")) outputs_ = inputs_.outputs();
     find_written();
     learn_own();
+    begin_on_card();
     find_guarded();
     if (job_.option("poison")) find_pure();
     find_unseen();
@@ -53,14 +54,14 @@ void Oracle::prepare(const Case& c) {
 void Oracle::drop(std::size_t index) {
     const Case& c = cases_[index];
     if (!c.idle) (c.slow ? skipped_ : dropped_).push_back(c.variant.name);
-    prepared_ = nullptr;
+    prepared_ = on_card_ = nullptr;
     cases_.erase(cases_.begin() + static_cast<long>(index));
 }
 
 void Oracle::cut(std::size_t from) {
     for (std::size_t i = from; i < cases_.size(); ++i)
         if (!changes_nothing(cases_[i])) skipped_.push_back(cases_[i].variant.name);
-    prepared_ = nullptr;
+    prepared_ = on_card_ = nullptr;
     cases_.resize(from);
 }
 
@@ -74,6 +75,7 @@ bool Oracle::changes_nothing(const Case& c) const {
 
 double Oracle::run_once() {
     const double started = now();
+    ++launches_;
     given(baseline_).go(stream_);
     // what has hung on other inputs says nothing by itself; on its own it would be lost whole
     wait(stream_, prepared_ && prepared_->variant.own() ? limit_ : drawn_limit_);

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "job.h"
 #include "launch.h"
 #include "memory.h"
+#include "on_card.h"
 #include "record.h"
 #include "rounding.h"
 
@@ -42,7 +45,11 @@ struct Case {
     int pairs = 0;                   // moves, up and down, that its bounds were learned from
     bool asked = false;              // the baseline was asked again where it writes
     bool bounded = false;            // its bounds were learned
+    bool learned = false;            // on the host, result by result
     bool mute = false;               // rounding alone may change the results wholly: who differs there is not compared
+    bool lies_there = false;         // what is expected is computed on the card where it is asked for, and not read yet
+    std::uint64_t unclean[2] = {0, 0};  // as `count_unclean`, of all, and where NaN and infinity mean something
+    Sight seen;                      // where its bounds were learned on the card
     // Whether a length is half of what it was, or less: a far smaller problem, which another version may well suit.
     bool shrinks() const {
         return std::any_of(arguments.numbers.begin(), arguments.numbers.end(), [](const auto& n) { return n.first > 0 && 2 * n.second <= n.first; });
@@ -87,7 +94,8 @@ class Oracle {
     // The outcome of a launch on the case, once all is learned of it that the outcome rests on: `once` prepares the case,
     // launches, and verifies.
     Outcome compared(const Case& c, const std::function<Outcome()>& once);
-    // Seconds of that in which the original was at work.
+    // How often the original has been launched, and seconds of comparing in which it was at work.
+    std::uint64_t launches() const { return launches_; }
     double later() const { return later_; }
     // Whether the bounds of that case are learned now, since somebody's results are not the very bits: on most sets of
     // inputs nobody's differ. Once for each case.
@@ -138,6 +146,22 @@ class Oracle {
     void turn_outputs(unsigned bits);
     Sums looked();                              // checksums; the next restore puts back what they show
     bool meets_by_chance() const;
+    void begin_on_card();
+    static bool is_simple(const Expected& e);
+    static bool is_simple(const Case& c);
+    void capture_on_card(Case& c);
+    void mark_on_card();
+    void read_masks();
+    bool compute_again(Case& c);
+    void read_results(Case& c);
+    bool has_results(Case& c);
+    bool learn_on_card(Case& c);                // whether moved runs tell of each result
+    std::optional<Outcome> right_on_card(Case& c);
+    Outcome weigh_on_card(const Case& c, const Chunks& differing);
+    void take_home(Case& c);
+    void forget_results();
+    double how_far() const;                     // inputs are moved, relative
+    std::uint64_t seed_of_pair(int pair) const { return job_.seed + 7919u * static_cast<unsigned>(pair); }
     double run_once();                          // seconds
     int repeats_of(const Case& own, int done) const;
     int moved_pairs(bool own) const;
@@ -169,8 +193,8 @@ class Oracle {
     void find_links(const Case& own);
     bool keeps_links(const Case& c, const Reader& reader);
     bool keeps_records(const Case& c, const std::vector<std::size_t>& record, const Reader& reader);
-    bool stays_inside(const Case& c);
-    bool stays_behind_fronts(const Case& c) const;
+    bool stays_inside(Case& c);
+    bool stays_behind_fronts(const Case& c);
     void set_grid(Case& c) const;
     void set_grid_by_rule(Case& c, Launch& launch) const;
     void set_narrower(Case& c) const;
@@ -184,19 +208,26 @@ class Oracle {
     void find_guarded();
     bool is_covered(const Case& c);
     bool with_grid(const Case& c, unsigned axis, unsigned blocks);
-    bool parts_stand(const Case& c, unsigned axis);
-    bool is_apart(const Case& c);
+    bool parts_stand(Case& c, unsigned axis);
+    bool is_apart(Case& c);
     CUdeviceptr copied_elsewhere(const Block& block, CUdeviceptr lead);
     CUdeviceptr copy_of(const Stretch& s, const std::map<CUdeviceptr, CUdeviceptr>& copies) const;
     void run_moved(const Case& c, double move, std::uint64_t seed);
     Sight sight(const Case& c) const;
+    void count_unclean_of(Case& c) const;
     void keep_initial();
     void find_pure();
     void find_unseen();
     void add_standing();
-    bool find_put_back(const std::vector<Bytes>& original, std::vector<bool>& poisoned);
-    bool find_added_to(const std::vector<Bytes>& original, std::vector<bool>& poisoned);
-    bool poisoned_runs_agree(const std::vector<Bytes>& original, std::vector<bool>& poisoned);
+    bool find_put_back(std::vector<bool>& poisoned);
+    bool find_added_to(std::vector<bool>& poisoned);
+    bool poisoned_runs_agree(std::vector<bool>& poisoned);
+    std::vector<bool> rights_of_a_run();
+    void keep_originals();
+    void put_original(std::size_t stretch);
+    void poison_one(std::size_t stretch);
+    bool turn_far(std::size_t stretch);
+    void outgrow_one(std::size_t stretch);
     Outcome run_elsewhere(const Case& c);
     void learn_variants();
     void drop(std::size_t index);              // a case that says nothing
@@ -222,6 +253,10 @@ class Oracle {
     std::size_t looked_at_ = 0;     // up to there in the last one's block
     std::vector<std::shared_ptr<std::vector<std::uint8_t>>> written_;  // per stretch, of floats
     std::vector<Case> cases_;
+    std::unique_ptr<OnCard> card_;  // where results are compared on the card
+    std::vector<bool> whole_;       // then: stretches that are known to be written throughout
+    bool masks_away_ = false;       // the card knows more of what is written than `written_`
+    const Case* on_card_ = nullptr; // whose results lie there
     Chunks dirty_, timed_, writable_, unread_;
     Chunks writes_too_;             // beyond what is writable: where the baseline writes what lies there
     Sums initial_;
@@ -230,6 +265,7 @@ class Oracle {
     double started_ = now(), budget_ = 0;  // seconds
     double off_ = 0;                // of the kernel's own results, by what its sums come to in parts, relative
     double later_ = 0;              // seconds of learning since candidates were looked at
+    std::uint64_t launches_ = 0;
     double referring_ = 0;          // seconds that asking what sums come to in parts has taken
     double takes_ = 0;              // seconds of one launch
     bool lowers_ = false;           // a lower precision is allowed, and there are inputs that it must not change
@@ -252,6 +288,8 @@ class Oracle {
         void clear();
     } elsewhere_;
     std::vector<Bytes> before_, up_;
+    std::vector<Bytes> original_;   // while outputs are poisoned, of those that are not on the card
+    bool moved_ = false;            // then: whether moved runs tell of each result
     std::vector<Bytes> shuffled_;   // one repeat's, of the stretches that it held in another order
     std::vector<std::vector<std::size_t>> records_;  // stretches whose elements change places together
     std::vector<std::pair<std::size_t, std::size_t>> links_;  // stretches of which the first's elements are places in the second

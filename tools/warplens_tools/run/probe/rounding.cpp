@@ -13,14 +13,8 @@ namespace warplens {
 namespace {
 
 constexpr std::size_t kBlock = 4096;
-constexpr double kSpread = 4, kCoarse = 16, kCommon = 8;
-// Of results that differ from run to run: nine in ten stay within so many of their spreads, which are two to three
-// standard deviations.
-constexpr double kNoisy = 3;
 // No honest launch adds up more terms one after the other where the baseline's order is the scheduler's.
 constexpr double kLongest = 4096;
-// Structures of 2, 3, 4, 6 and 12 fields repeat within it.
-constexpr std::size_t kFields = 12;
 // A launch that makes a result every few nanoseconds still has time for this many additions each.
 constexpr double kShortest = 16;
 
@@ -35,15 +29,7 @@ double tiniest(Element element) {
     }
 }
 
-// Half a unit in the last place of a 16-bit result, which was rounded to it once.
-double rounding_of_result(Element element, double value) {
-    if (element == Element::f16) return 0x1p-11 * std::max(std::fabs(value), 0x1p-14);
-    return element == Element::bf16 ? 0x1p-8 * std::fabs(value) : 0;
-}
-
-// A 16-bit result of arithmetic that is finer lies within half a unit of what it was rounded from, so that B, a half of
-// three such, is half a unit at most. Beyond it the baseline's own arithmetic is as coarse as its results.
-constexpr float kRough = 0.75f;
+std::uint32_t format_of(Element element) { return element == Element::f16 ? 1 : element == Element::bf16 ? 2 : 0; }
 
 // The size at which a unit in the last place is that of the value.
 double power_below(double value) { return value && std::isfinite(value) ? std::exp2(std::ilogb(value)) : 0; }
@@ -52,24 +38,17 @@ double value_at(const Expected& e, std::size_t i) {
     return load(e.element, e.bytes.data() + i * element_size(e.element));
 }
 
-// A result's magnitude and noise, its own or what its pool has, whichever is more.
-struct Scale {
-    double magnitude, noise;
-};
-
 Scale scale_of(const Expected& e, std::size_t i, double value) {
-    Scale s{std::fabs(value), 0};
-    if (!e.magnitude.empty()) s.magnitude = std::max(s.magnitude, double(e.magnitude[i]));
-    if (!e.bend.empty()) s.noise = e.bend[i];
-    if (!e.spread.empty()) s.noise = std::max(s.noise, double(e.spread[i]));
+    const double magnitude = e.magnitude.empty() ? 0 : e.magnitude[i], bend = e.bend.empty() ? 0 : e.bend[i];
+    if (e.spread.empty()) return scale_by(value, magnitude, bend, e.pools.empty() ? nullptr : &e.pools[pool_of(value)]);
+    Scale s = scale_by(value, magnitude, std::max(bend, double(e.spread[i])), nullptr);
     if (e.pools.empty()) return s;
     const Pool& pool = e.pools[pool_of(value)];
     s.magnitude = std::max(s.magnitude, double(pool.magnitude));
-    if (e.spread.empty()) return {s.magnitude, std::max(s.noise, double(pool.bend))};
     // B holds the spread again, once per run it was made of: only what is well beyond it is the inputs' doing
     const double spread = std::max(double(e.spread[i]), double(pool.spread));
     auto beyond = [&](double bend) { return bend > 3 * spread ? bend : spread; };
-    return {s.magnitude, std::max(beyond(e.bend.empty() ? 0 : e.bend[i]), beyond(pool.bend))};
+    return {s.magnitude, std::max(beyond(bend), beyond(pool.bend))};
 }
 
 double roundoff_of(const Expected& e) { return unit_roundoff(e.widened ? Element::f32 : e.element); }
@@ -127,12 +106,12 @@ void find_jumps(Expected& e, const Tolerance& t) {
     Floats own = std::move(e.bend);
     e.bend.clear();
     std::vector<Jumps> found(16, Jumps(kPools));
-    const double least = walk(e, t);
+    const Manner manner = manner_of(e, t);
     in_parallel(own.size(), kBlock, found.size(), [&](std::size_t begin, std::size_t end, std::size_t part) {
         for (std::size_t i = begin; i < end; ++i) {
             const double value = value_at(e, i);
-            if (2 * own[i] <= least * std::fabs(value) || !(*e.written)[i]) continue;
-            if (2 * own[i] > bound_of(e, i, value, t).within) add_jump(found[part], pool_of(value), own[i]);
+            if (2 * own[i] <= manner.walk * std::fabs(value) || !(*e.written)[i]) continue;
+            if (2 * own[i] > bound_of(e, manner, i, value).within) add_jump(found[part], pool_of(value), own[i]);
         }
     }, kArithmetic);
     for (const Jumps& jumps : found)
@@ -157,35 +136,22 @@ double input_move(Element element) {
     }
 }
 
-std::size_t pool_of(double value) {
-    if (value == 0 || !std::isfinite(value)) return 0;
-    return static_cast<std::size_t>((std::ilogb(value) + 1080) / 4) + 1;
+Manner manner_of(const Expected& e, const Tolerance& t) {
+    Manner m;
+    m.walk = walk(e, t);
+    m.unit = roundoff_of(e);
+    m.tiniest = tiniest(e.element);
+    m.lowered = t.lowered;
+    m.sure = std::min(m.walk, kCoarsely * m.unit);
+    m.format = format_of(e.element);
+    m.learned = e.precise && !e.pools.empty();
+    m.noisy = !e.spread.empty();
+    return m;
 }
 
-double least_bound(const Expected& e, const Tolerance& t) { return walk(e, t); }
-
-double surely_within(const Expected& e, const Tolerance& t) {
-    return std::min(walk(e, t), kCoarse * roundoff_of(e));
-}
-
-Bound bound_of(const Expected& e, std::size_t i, double value, const Tolerance& t) {
-    const Scale s = scale_of(e, i, value);
-    const double result = rounding_of_result(e.element, value), unit = roundoff_of(e);
-    const double least = tiniest(e.element) + (e.common.empty() ? 0 : kCommon * unit * e.common[i % kFields]);
-    Bound bound;
-    bound.within = walk(e, t) * s.magnitude + kSpread * (s.noise + result) + least;
-    const bool learned = e.precise && !e.pools.empty();
-    const double noise = e.spread.empty() ? kCoarse : kNoisy;
-    bound.coarse = learned ? kCoarse * unit * s.magnitude + noise * s.noise + least : INFINITY;
-    if (result) {
-        // B holds the rounding of the results, which are one rounding off at most where the arithmetic is as fine
-        const bool fine = learned && e.spread.empty() && e.pools[pool_of(value)].rough < kRough;
-        bound.coarse = fine ? kCoarse * unit * s.magnitude + result + least : INFINITY;
-    }
-    bound.lowered = t.lowered > 0 ? bound.within + 4 * t.lowered * s.magnitude : 0;
-    // one of R+ and R- jumped, so B is half of it
-    bound.jump = e.pools.empty() ? 0 : 4.0 * e.pools[pool_of(value)].jump;
-    return bound;
+Bound bound_of(const Expected& e, const Manner& m, std::size_t i, double value) {
+    const Pool* pool = e.pools.empty() ? nullptr : &e.pools[pool_of(value)];
+    return bound_by(m, value, scale_of(e, i, value), pool, e.common.empty() ? 0 : e.common[i % kFields]);
 }
 
 std::uint64_t jumps_allowed(const Expected& e, std::size_t pool) {
@@ -229,12 +195,13 @@ void judge_spread(Expected& e, const Tolerance& t) {
     // B is at least the spread, so it cannot say what of the spread is rounding
     Expected alone;
     alone.element = e.element;
+    const Manner manner = manner_of(alone, t);
     std::atomic<bool> repeats{e.repeats};
     in_parallel(e.spread.size(), kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
         for (std::size_t i = begin; i < end && repeats; ++i) {
             // rounding of a reordered sum stays near its bound; another order of the elements does not
             const double summed = e.unordered || e.magnitude.empty() ? 0 : e.magnitude[i];
-            if (e.spread[i] > 4 * bound_of(alone, i, std::max(std::fabs(value_at(e, i)), summed), t).within) repeats = false;
+            if (e.spread[i] > 4 * bound_of(alone, manner, i, std::max(std::fabs(value_at(e, i)), summed)).within) repeats = false;
         }
     }, kArithmetic);
     e.repeats = repeats;
@@ -258,18 +225,11 @@ void add_moved(Expected& e, const std::uint8_t* up, const std::uint8_t* down, do
     const bool first = e.magnitude.empty();
     e.magnitude.resize(count);
     e.bend.resize(count);
-    // r uniform in [-1, 1] has variance 1/3
-    const double unit = 2 * move / std::sqrt(3.0);
+    const double unit = unit_of_moves(move);
     in_parallel(count, kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
         for (std::size_t i = begin; i < end; ++i) {
             if (first) e.magnitude[i] = e.bend[i] = 0;
-            const double value = value_at(e, i);
-            const double high = load(e.element, up + i * size), low = load(e.element, down + i * size);
-            if (!std::isfinite(value) || !std::isfinite(high) || !std::isfinite(low)) continue;
-            const double a = (high - low) / unit;
-            // root mean square, grown one pair at a time
-            e.magnitude[i] = narrow(std::sqrt(double(e.magnitude[i]) * e.magnitude[i] + a * a / pairs));
-            e.bend[i] = std::max(e.bend[i], narrow(std::fabs((high - value) + (low - value)) / 2));
+            add_pair(value_at(e, i), load(e.element, up + i * size), load(e.element, down + i * size), unit, pairs, e.magnitude[i], e.bend[i]);
         }
     }, kArithmetic);
 }
@@ -282,8 +242,18 @@ void expect_pairs(Expected& e, int pairs, int more) {
 
 int pairs_for(std::size_t results) { return results < 1024 ? 6 : results < 16u << 20 ? 2 : 1; }
 
+std::size_t sampling_step(std::size_t count) { return stride(count); }
+
+// r uniform in [-1, 1] has variance 1/3
+double unit_of_moves(double move) { return 2 * move / std::sqrt(3.0); }
+
 void settle(Expected& e, const Tolerance& t) {
     if (e.bend.empty()) return;
+    pool_up(e);
+    find_jumps(e, t);
+}
+
+void pool_up(Expected& e) {
     Sampler magnitudes, bends, sizes, spreads, rough;
     const std::size_t step = stride(e.bend.size());
     for (std::size_t i = 0; i < e.bend.size(); i += step) {
@@ -293,11 +263,12 @@ void settle(Expected& e, const Tolerance& t) {
         const std::size_t pool = pool_of(value);
         magnitudes.add(pool, e.magnitude[i]);
         bends.add(pool, e.bend[i]);
-        const double unit = 2 * rounding_of_result(e.element, power_below(value));
+        const double unit = 2 * rounding_of_result(format_of(e.element), power_below(value));
         if (unit > 0) rough.add(pool, narrow(e.bend[i] / unit));
         if (!e.spread.empty()) spreads.add(pool, e.spread[i]);
     }
     e.pools.assign(kPools, {});
+    e.common.clear();
     for (std::size_t p = 0; p < kPools; ++p) {
         e.pools[p].magnitude = magnitudes.quantile(p, 0.5) / 4;
         e.pools[p].bend = bends.quantile(p, 0.5);
@@ -305,18 +276,18 @@ void settle(Expected& e, const Tolerance& t) {
         e.pools[p].spread = spreads.quantile(p, 0.9);
     }
     for (std::size_t field = 0; field < kFields; ++field) e.common.push_back(sizes.quantile(field, 0.9));
-    find_jumps(e, t);
 }
 
 Sight sight_of(const Expected& e, const Tolerance& t) {
     Sight sight;
     // what changes places is compared as it is, wherever it lies
     if (!is_floating(e.element) || e.unordered) return sight;
+    const Manner manner = manner_of(e, t);
     for (std::size_t i = 0; i < e.written->size(); i += stride(e.written->size())) {
         const double value = value_at(e, i);
         if (!(*e.written)[i] || !std::isfinite(value)) continue;
         sight.all += value * value;
-        if (std::fabs(value) <= bound_of(e, i, value, t).within) sight.hidden += value * value;
+        if (std::fabs(value) <= bound_of(e, manner, i, value).within) sight.hidden += value * value;
     }
     return sight;
 }

@@ -48,19 +48,10 @@ namespace warplens {
 double unit_roundoff(Element element);       // of arithmetic on it, see above
 double input_move(Element element);          // the move d of such inputs
 
-struct Bound {
-    double within = 0;                       // every result
-    double coarse = 0;                       // nine in ten; infinite where nothing was learned
-    double lowered = 0;                      // every one of a candidate that may lower the precision; 0: none may
-    double jump = 0;                         // few, see `jumps_allowed`
-};
-// A part of every result's bound, relative to the result; and what is less than both its bounds are.
-double least_bound(const Expected& expected, const Tolerance& tolerance);
-double surely_within(const Expected& expected, const Tolerance& tolerance);
-Bound bound_of(const Expected& expected, std::size_t element, double value, const Tolerance& tolerance);
+// What all results of a stretch have in common; its `walk` is a part of every result's bound, relative to the result.
+Manner manner_of(const Expected& expected, const Tolerance& tolerance);
+Bound bound_of(const Expected& expected, const Manner& manner, std::size_t element, double value);
 
-std::size_t pool_of(double value);           // which results share a pool: four powers of two
-constexpr std::size_t kPools = 528;
 std::uint64_t jumps_allowed(const Expected& expected, std::size_t pool);
 
 // Adds one more run of the baseline on equal inputs.
@@ -75,8 +66,12 @@ void add_moved(Expected& expected, const std::uint8_t* up, const std::uint8_t* d
 void expect_pairs(Expected& expected, int pairs, int more);
 // How many pairs it takes: few results have few like them to learn from, many take long to read.
 int pairs_for(std::size_t results);
-// Shares what all pairs found among results of about the same size.
+// Shares what all pairs found among results of about the same size; with `pool_up` without what jumps.
 void settle(Expected& expected, const Tolerance& tolerance);
+void pool_up(Expected& expected);
+// Every so many of so many results are looked at for that; and by what a difference of moved runs is divided, 2 d rms(r).
+std::size_t sampling_step(std::size_t count);
+double unit_of_moves(double move);
 
 // The share of ||R||^2 that lies in results no larger than their bound: near 1, rounding may change them wholly.
 struct Sight {

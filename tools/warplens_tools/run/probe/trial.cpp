@@ -92,11 +92,12 @@ bool Trial::check_timed(Loaded* loaded, bool flushed, Samples& samples) {
     wait(stream_, oracle_.limit());
     loaded->bind();
     const Case& c = timed_case();
+    const std::uint64_t launches = oracle_.launches();
     Outcome outcome = oracle_.verify(c, &samples.right);
     ++samples.checked;
     // another round shows whether it is right by what is known now
     if (oracle_.learns_bounds(c, outcome) || oracle_.learns_written(c, outcome)) return oracle_.prepare(c), false;
-    if (outcome.reason.empty()) return true;
+    if (outcome.reason.empty()) return oracle_.launches() == launches;
     const bool asks = !c.referenced;
     outcome = oracle_.reconsider(c, outcome, &samples.right);
     const bool asked = asks && c.referenced;

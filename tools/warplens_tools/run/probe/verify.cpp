@@ -125,6 +125,7 @@ bool Oracle::forgets(int parameter) const {
 // Results that are not bitwise equal; `got` gives a stretch's contents, until it is asked for another's.
 Outcome Oracle::weigh(const Case& c, const Chunks& differing, const Reader& got) {
     Outcome worst;
+    read_masks();
     // where results differ from run to run these may be expected, and what another run left is not
     bool differs_only_outside = c.of_one_run;
     const bool lowered = lowers_ && !c.variant.shortened();
@@ -197,7 +198,7 @@ Outcome Oracle::verify(const Case& c, Sums* known) {
         return worst;
     }
     if (c.mute) return worst;
-    worst = weigh(c, differing, [&](std::size_t k) { return read_now(k); });
+    worst = card_ && is_simple(c) ? weigh_on_card(c, differing) : weigh(c, differing, [&](std::size_t k) { return read_now(k); });
     if (known && worst.reason.empty() && c.bounded) *known = sums;
     return worst;
 }

@@ -208,6 +208,7 @@ void Oracle::set_length(double seconds) {
 
 // Runs the baseline on a case, keeps its results, and notes what it changes.
 void Oracle::capture(Case& c) {
+    if (card_) return capture_on_card(c);
     prepare(c);
     before_.resize(stretches_.size());
     // what is known to be written throughout need not be compared with what lay there
@@ -233,6 +234,7 @@ void Oracle::capture(Case& c) {
 }
 
 bool Oracle::is_whole(std::size_t stretch) const {
+    if (card_) return whole_[stretch];
     const auto& written = *written_[stretch];
     return !std::memchr(written.data(), 0, written.size());
 }
@@ -270,6 +272,13 @@ void Oracle::mark_turned(const Case& c, bool filled) {
 void Oracle::mark_run(const Case& c, const std::function<void()>& change) {
     prepare(c);
     change();
+    if (card_) {
+        on_card_ = nullptr;
+        card_->keep(OnCard::first);
+        run_once();
+        mark_on_card();
+        return forget_results();
+    }
     std::vector<std::size_t> open;
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
         if (is_whole(i)) continue;
@@ -301,6 +310,7 @@ bool Oracle::learns_written(const Case& of, const Outcome& first) {
     if (!recover()) return false;
     c.asked = true;
     auto known = [&] {
+        read_masks();
         std::size_t count = writes_too_.size();
         for (const auto& w : written_) count += static_cast<std::size_t>(std::count(w->begin(), w->end(), 1));
         return count;
