@@ -11,8 +11,8 @@ from hypothesis import settings
 from tests.standard import WITHOUT_WHAT_NO_TEST_CALLS
 from tests.tiers import mark_tiers
 
-# For every nvcc of the tests, in whatever process it is started. A worker finds there what its parent put: what is kept of
-# compilers goes by it, and must be found by both.
+# For every nvcc of the tests, in whatever process it is started. A worker finds there what its parent put: what is kept
+# of compilers goes by it, and must be found by both.
 _given = os.environ.get("NVCC_PREPEND_FLAGS", "").split()
 _missing = [flag for flag in WITHOUT_WHAT_NO_TEST_CALLS if flag not in _given]
 os.environ["NVCC_PREPEND_FLAGS"] = " ".join([*_missing, *_given])

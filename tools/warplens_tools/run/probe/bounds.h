@@ -122,6 +122,11 @@ struct Share {
     std::uint64_t compared = 0, coarse = 0, wrong = 0, differing = 0, jumps = 0;
 };
 
+// What kernels count that have no more to say of a stretch.
+struct Counts {
+    unsigned long long found = 0, large = 0, largest = 0;  // `largest`: the bits of a double
+};
+
 // The arguments of the kernels that weigh: device addresses, 0 for what there is not.
 struct Weighing {
     std::uint64_t right = 0, got = 0, magnitude = 0, bend = 0, written = 0, pools = 0, common = 0, jumps = 0;

@@ -45,14 +45,15 @@ Helpers::Helpers(const std::string& cubin) {
     checksum = function_of(module, "warplens_checksum");
 }
 
-CUfunction Helpers::of(const char* what, Element element) const {
-    const char* type = element == Element::f64    ? "f64"
-                       : element == Element::f32  ? "f32"
-                       : element == Element::f16  ? "f16"
-                       : element == Element::bf16 ? "bf16"
-                                                  : "bytes";
-    return named(std::string("warplens_") + what + "_" + type);
+std::string Helpers::word_for(Element element) {
+    return element == Element::f64    ? "f64"
+           : element == Element::f32  ? "f32"
+           : element == Element::f16  ? "f16"
+           : element == Element::bf16 ? "bf16"
+                                      : "bytes";
 }
+
+CUfunction Helpers::of(const char* what, Element element) const { return named(std::string("warplens_") + what + "_" + word_for(element)); }
 
 CUfunction Helpers::named(const std::string& name) const {
     CUfunction& function = known_[name];

@@ -23,6 +23,7 @@ struct Helpers {
     CUfunction of(const char* what, Element element) const;  // "move", "fill" or "vary"
     CUfunction named(const std::string& name) const;
     bool has(const std::string& name) const;
+    static std::string word_for(Element element);            // as kernels' names have it
 
     CUmodule module = nullptr;
     CUfunction checksum = nullptr;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "driver.h"
 
@@ -18,6 +19,8 @@ constexpr unsigned kThreads = 256, kMostBlocks = 1024;
 constexpr std::size_t kSampled = 1u << 20;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; }
+
+unsigned blocks_for(std::uint64_t count) { return static_cast<unsigned>(std::clamp<std::uint64_t>((count + kThreads - 1) / kThreads, 1, kMostBlocks)); }
 
 // A quarter of the largest finite value: beyond it another order of adding might make an infinity.
 double most_of(Element element) { return element == Element::f64 ? 0x1p1022 : element == Element::f16 ? 16384 : 0x1p126; }
@@ -94,30 +97,24 @@ void OnCard::set_written(std::size_t k, const std::vector<std::uint8_t>& mask) {
 void OnCard::read_written(std::size_t k, std::vector<std::uint8_t>& mask) { memory_.read_out(written(k), mask.data(), parts_[k].count); }
 
 void OnCard::launch(CUfunction function, std::uint64_t count, void** arguments) {
-    const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>((count + kThreads - 1) / kThreads, 1, kMostBlocks));
-    check(cuLaunchKernel(function, blocks, 1, 1, kThreads, 1, 1, 0, stream_, arguments, nullptr), "weighing results");
+    check(cuLaunchKernel(function, blocks_for(count), 1, 1, kThreads, 1, 1, 0, stream_, arguments, nullptr), "weighing results");
 }
 
-// The last argument is where the shares lie; all of them together.
-Share OnCard::run(CUfunction function, std::uint64_t count, std::vector<void*> arguments) {
+// The last argument is where the counts lie.
+Counts OnCard::counted(const std::string& kernel, std::uint64_t count, std::vector<void*> arguments) {
+    check(cuMemsetD8Async(shares_, 0, sizeof(Counts), stream_), "counting results");
     arguments.push_back(&shares_);
-    launch(function, count, arguments.data());
-    std::vector<Share> shares(std::clamp<std::uint64_t>((count + kThreads - 1) / kThreads, 1, kMostBlocks));
-    check(cuStreamSynchronize(stream_), "weighing results");
-    check(cuMemcpyDtoH(shares.data(), shares_, shares.size() * sizeof(Share)), "reading shares");
-    Share all;
-    for (const Share& s : shares) {
-        all.expected += s.expected, all.got += s.got, all.difference += s.difference;
-        all.ratio = std::max(all.ratio, s.ratio), all.jump = std::max(all.jump, s.jump);
-        all.compared += s.compared, all.coarse += s.coarse, all.wrong += s.wrong, all.differing += s.differing, all.jumps += s.jumps;
-    }
+    launch(memory_.helpers().named("warplens_" + kernel), count, arguments.data());
+    Counts all;
+    check(cuStreamSynchronize(stream_), "counting results");
+    check(cuMemcpyDtoH(&all, shares_, sizeof all), "reading counts");
     return all;
 }
 
 std::uint64_t OnCard::mark(std::size_t k) {
     CUdeviceptr before = in(first, k), after = memory(k), mask = written(k);
     std::uint64_t count = parts_[k].count;
-    return run(memory_.helpers().named("warplens_mark_" + std::to_string(width_of(k))), count, {&before, &after, &mask, &count}).differing;
+    return counted("mark_" + std::to_string(width_of(k)), count, {&before, &after, &mask, &count}).found;
 }
 
 void OnCard::save(Slot slot, std::size_t k) {
@@ -135,7 +132,7 @@ void OnCard::poison(std::size_t k, std::uint64_t seed) {
 bool OnCard::turn_far(std::size_t k) {
     CUdeviceptr data = memory_.saved(stretches_[k]), lay = in(original, k), becomes = in(right, k), mask = written(k);
     std::uint64_t words = parts_[k].bytes / 4;
-    return run(memory_.helpers().named("warplens_turn_far"), words, {&data, &lay, &becomes, &mask, &words}).differing;
+    return counted("turn_far", words, {&data, &lay, &becomes, &mask, &words}).found;
 }
 
 void OnCard::outgrow(std::size_t k) {
@@ -143,7 +140,10 @@ void OnCard::outgrow(std::size_t k) {
     CUdeviceptr results = in(right, k), data = memory_.saved(stretches_[k]), mask = written(k);
     std::uint64_t count = parts_[k].count;
     double most = most_of(element);
-    double wanted = std::min(4 * run(memory_.helpers().of("unclean", element), count, {&results, &count, &most}).ratio, most);
+    const Counts counts = counted("unclean_" + Helpers::word_for(element), count, {&results, &count, &most});
+    double largest;
+    std::memcpy(&largest, &counts.largest, sizeof largest);
+    double wanted = std::min(4 * largest, most);
     void* arguments[] = {&data, &mask, &count, &wanted};
     launch(memory_.helpers().of("outgrow", element), count, arguments);
 }
@@ -151,19 +151,19 @@ void OnCard::outgrow(std::size_t k) {
 std::uint64_t OnCard::neither(std::size_t k) {
     CUdeviceptr now = memory(k), one = in(right, k), other = in(first, k);
     std::uint64_t count = parts_[k].count;
-    return run(memory_.helpers().named("warplens_differ_" + std::to_string(width_of(k))), count, {&now, &one, &other, &count}).differing;
+    return counted("differ_" + std::to_string(width_of(k)), count, {&now, &one, &other, &count}).found;
 }
 
 std::uint64_t OnCard::differing(std::size_t k, Slot slot, std::size_t bytes) {
     CUdeviceptr now = in(slot, k), one = in(right, k);
     std::uint64_t count = std::min(bytes, parts_[k].bytes);
-    return run(memory_.helpers().named("warplens_differ_1"), count, {&now, &one, &one, &count}).differing;
+    return counted("differ_1", count, {&now, &one, &one, &count}).found;
 }
 
 std::uint64_t OnCard::differing_at(std::size_t k, CUdeviceptr block) {
     CUdeviceptr now = block + stretches_[k].offset, one = in(right, k);
     std::uint64_t count = parts_[k].bytes;
-    return run(memory_.helpers().named("warplens_differ_1"), count, {&now, &one, &one, &count}).differing;
+    return counted("differ_1", count, {&now, &one, &one, &count}).found;
 }
 
 std::uint64_t OnCard::unclean(std::size_t k, bool mean) {
@@ -171,8 +171,8 @@ std::uint64_t OnCard::unclean(std::size_t k, bool mean) {
     CUdeviceptr data = memory(k);
     std::uint64_t count = parts_[k].count;
     double most = most_of(stretches_[k].element);
-    const Share share = run(memory_.helpers().of("unclean", stretches_[k].element), count, {&data, &count, &most});
-    return mean ? share.coarse : share.wrong;
+    const Counts counts = counted("unclean_" + Helpers::word_for(stretches_[k].element), count, {&data, &count, &most});
+    return mean ? counts.large : counts.found;
 }
 
 void OnCard::add_moved(std::size_t k, double move, int pairs, bool begins) {
@@ -233,6 +233,22 @@ void OnCard::find_jumps(std::size_t k, Expected& e, const Tolerance& tolerance) 
     for (std::size_t p = 0; p < kPools; ++p) e.pools[p].jump = found[p].jump, e.pools[p].jumps = found[p].jumps;
 }
 
+// Each block's share, joined.
+Share OnCard::shared_out(Element element, Weighing& w) {
+    void* arguments[] = {&w, &shares_};
+    launch(memory_.helpers().of("weigh", element), w.count, arguments);
+    std::vector<Share> shares(blocks_for(w.count));
+    check(cuStreamSynchronize(stream_), "weighing results");
+    check(cuMemcpyDtoH(shares.data(), shares_, shares.size() * sizeof(Share)), "reading shares");
+    Share all;
+    for (const Share& s : shares) {
+        all.expected += s.expected, all.got += s.got, all.difference += s.difference;
+        all.ratio = std::max(all.ratio, s.ratio), all.jump = std::max(all.jump, s.jump);
+        all.compared += s.compared, all.coarse += s.coarse, all.wrong += s.wrong, all.differing += s.differing, all.jumps += s.jumps;
+    }
+    return all;
+}
+
 Difference OnCard::weigh(std::size_t k, const Expected& e, const Tolerance& tolerance, bool moved, bool& elements_differ) {
     if (!is_floating(e.element)) {
         Difference d;
@@ -241,7 +257,7 @@ Difference OnCard::weigh(std::size_t k, const Expected& e, const Tolerance& tole
         return d;
     }
     Weighing w = weighing(k, e, tolerance, moved);
-    const Share share = run(memory_.helpers().of("weigh", e.element), w.count, {&w});
+    const Share share = shared_out(e.element, w);
     elements_differ = elements_differ || share.differing;
     std::map<std::size_t, std::uint64_t> jumps;
     if (share.jumps) {

@@ -7,6 +7,7 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "compare.h"
@@ -77,8 +78,9 @@ class OnCard {
     CUdeviceptr written(std::size_t stretch) const { return written_ + parts_[stretch].element; }
     unsigned width_of(std::size_t stretch) const;
     bool lay_out();
-    Share run(CUfunction function, std::uint64_t count, std::vector<void*> arguments);
+    Counts counted(const std::string& kernel, std::uint64_t count, std::vector<void*> arguments);
     void launch(CUfunction function, std::uint64_t count, void** arguments);
+    Share shared_out(Element element, Weighing& weighing);
     Weighing weighing(std::size_t stretch, const Expected& expected, const Tolerance& tolerance, bool moved);
     void read_sample(CUdeviceptr from, unsigned width, std::size_t step, std::size_t count, void* to);
 

@@ -6,6 +6,7 @@
 
 namespace weighed {
 
+using warplens::Counts;
 using warplens::Share;
 using warplens::Weighing;
 
@@ -35,39 +36,48 @@ __device__ inline void leave(const Share& mine, Share* parts, Share* out) {
     if (!threadIdx.x) out[blockIdx.x] = parts[0];
 }
 
+// What few threads have to say: no need to meet for it.
+__device__ inline void count(u64 found, u64& all) {
+    if (found) atomicAdd(&all, found);
+}
+
 #define WARPLENS_EACH(i, count) \
     for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x)
 
-// Elements of `width` bytes that differ from what lay there are written; how many never were is left as `differing`.
+// Elements of `width` bytes that differ from what lay there are written; how many never were is found.
 template <class T>
-__device__ void mark(const T* before, const T* after, unsigned char* written, u64 count, Share* parts, Share* out) {
-    Share mine;
-    WARPLENS_EACH(i, count) {
+__device__ void mark(const T* before, const T* after, unsigned char* written, u64 elements, Counts* all) {
+    u64 never = 0;
+    WARPLENS_EACH(i, elements) {
         if (before[i] != after[i]) written[i] = 1;
-        mine.differing += !written[i];
+        never += !written[i];
     }
-    leave(mine, parts, out);
+    count(never, all->found);
 }
 
 // Elements that differ from one, or from both of two.
 template <class T>
-__device__ void differ(const T* now, const T* one, const T* other, u64 count, Share* parts, Share* out) {
-    Share mine;
-    WARPLENS_EACH(i, count) mine.differing += now[i] != one[i] && now[i] != other[i];
-    leave(mine, parts, out);
+__device__ void differ(const T* now, const T* one, const T* other, u64 elements, Counts* all) {
+    u64 found = 0;
+    WARPLENS_EACH(i, elements) found += now[i] != one[i] && now[i] != other[i];
+    count(found, all->found);
 }
 
-// As `count_unclean`: all as `wrong`, and those that are large but finite as `coarse`; the largest finite one as `ratio`.
+// As `count_unclean`: all are found, and counted as large those that are finite; and the largest finite one.
 template <class T>
-__device__ void unclean(const T* data, u64 count, double most, Share* parts, Share* out) {
-    Share mine;
-    WARPLENS_EACH(i, count) {
+__device__ void unclean(const T* data, u64 elements, double most, Counts* all) {
+    u64 found = 0, large = 0;
+    double largest = 0;
+    WARPLENS_EACH(i, elements) {
         const double size = fabs(static_cast<double>(data[i]));
-        mine.wrong += !(size < most);
-        mine.coarse += !(size < most) && isfinite(size);
-        if (isfinite(size)) mine.ratio = fmax(mine.ratio, size);
+        found += !(size < most);
+        large += !(size < most) && isfinite(size);
+        if (isfinite(size)) largest = fmax(largest, size);
     }
-    leave(mine, parts, out);
+    count(found, all->found);
+    count(large, all->large);
+    // of numbers that are not below zero the order is that of their bits
+    if (largest > 0) atomicMax(&all->largest, static_cast<u64>(__double_as_longlong(largest)));
 }
 
 // As `poison` in compare.cpp: random bits with an exponent that makes them finite and of no telling size.
@@ -190,9 +200,8 @@ __device__ void weigh(const Weighing& w, Share* parts, Share* out) {
 }  // namespace weighed
 
 #define WARPLENS_RESULTS(name, type)                                                                                        \
-    extern "C" __global__ void warplens_unclean_##name(const type* data, u64 count, double most, warplens::Share* out) {     \
-        __shared__ warplens::Share parts[weighed::threads];                                                                 \
-        weighed::unclean(data, count, most, parts, out);                                                                    \
+    extern "C" __global__ void warplens_unclean_##name(const type* data, u64 count, double most, warplens::Counts* all) {    \
+        weighed::unclean(data, count, most, all);                                                                           \
     }                                                                                                                       \
     extern "C" __global__ void warplens_moved_##name(const type* right, const type* up, const type* down, float* magnitude,  \
                                                      float* bend, u64 count, double unit, int pairs, int first) {           \
@@ -227,29 +236,26 @@ extern "C" __global__ void warplens_poison_bytes(unsigned char* data, const unsi
 
 // A bit far up in words that are written and are, after a launch, what they were.
 extern "C" __global__ void warplens_turn_far(unsigned char* data, const unsigned char* lay, const unsigned char* becomes,
-                                             const unsigned char* written, u64 words, warplens::Share* out) {
-    __shared__ warplens::Share parts[weighed::threads];
-    warplens::Share mine;
+                                             const unsigned char* written, u64 words, warplens::Counts* all) {
+    u64 found = 0;
     WARPLENS_EACH(i, words) {
         bool stays = written[4 * i];
         for (unsigned byte = 0; byte < 4; ++byte) stays = stays && lay[4 * i + byte] == becomes[4 * i + byte];
         if (!stays) continue;
         data[4 * i + 3] ^= 0x40;
-        ++mine.differing;
+        ++found;
     }
-    weighed::leave(mine, parts, out);
+    weighed::count(found, all->found);
 }
 
 #define WARPLENS_WIDTH(bytes, type)                                                                                        \
     extern "C" __global__ void warplens_mark_##bytes(const type* before, const type* after, unsigned char* written, u64 count, \
-                                                     warplens::Share* out) {                                                \
-        __shared__ warplens::Share parts[weighed::threads];                                                                 \
-        weighed::mark(before, after, written, count, parts, out);                                                           \
+                                                     warplens::Counts* all) {                                               \
+        weighed::mark(before, after, written, count, all);                                                                  \
     }                                                                                                                       \
     extern "C" __global__ void warplens_differ_##bytes(const type* now, const type* one, const type* other, u64 count,       \
-                                                       warplens::Share* out) {                                              \
-        __shared__ warplens::Share parts[weighed::threads];                                                                 \
-        weighed::differ(now, one, other, count, parts, out);                                                                \
+                                                       warplens::Counts* all) {                                             \
+        weighed::differ(now, one, other, count, all);                                                                       \
     }                                                                                                                       \
     extern "C" __global__ void warplens_sample_##bytes(const type* from, type* to, u64 step, u64 count) {                    \
         weighed::sample(from, to, step, count);                                                                             \
