@@ -50,6 +50,6 @@ def test_a_program_is_right_whatever_the_order_of_its_threads(program: Program) 
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("program", _marked(p for p in PROGRAMS.values() if p.has_cpp_expert))
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 def test_an_experts_version_says_the_same(program: Program) -> None:
     same_results(program.path.read_text(), program.expert.read_text(), *program.small, relative=1e-3)

@@ -292,6 +292,7 @@ with open_store(Path(sys.argv[1])) as store:
 
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(verdicts=st.integers(1, 20))
+@pytest.mark.thorough
 def test_a_killed_process_loses_no_verdict_and_the_search_goes_on_alike(
     tmp_path_factory: pytest.TempPathFactory, verdicts: int
 ) -> None:

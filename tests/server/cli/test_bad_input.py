@@ -45,7 +45,7 @@ SHELL = re.compile(r"[|<>$]|^\w+=")
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.about for case in CASES])
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(16)
 def test_bad_input_is_a_sentence_and_a_status(
     case: Case, folder: Path, cache: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,6 +37,7 @@ def _messages(data: bytes, chunk: int = 1 << 16) -> list[Any]:
 
 
 @given(st.lists(st.dictionaries(st.text(max_size=9), st.text(max_size=30), max_size=3)), st.integers(1, 60))
+@pytest.mark.thorough
 def test_messages_arrive_however_they_are_cut(values: list[dict[str, str]], chunk: int) -> None:
     data = b"".join(frame(json.dumps(value, ensure_ascii=False)) for value in values)
     assert _messages(data, chunk) == values

@@ -129,6 +129,7 @@ def test_the_oracle_learns_and_judges_as_on_a_card(parts: Parts) -> None:
 
 
 @pytest.mark.compiler
+@pytest.mark.thorough
 def test_a_program_is_accompanied_as_on_a_card(parts: Parts) -> None:
     """Which launches are compared, whose results stand, by both ways of launching the candidate instead."""
     program = parts.on_fake_driver(("accompany_test",), ACCOMPANY)
@@ -136,6 +137,7 @@ def test_a_program_is_accompanied_as_on_a_card(parts: Parts) -> None:
 
 
 @pytest.mark.compiler
+@pytest.mark.thorough
 def test_lengths_grow_where_there_is_room(parts: Parts) -> None:
     program = parts.on_fake_driver(("rooms_test",), ORACLE)
     assert says(program, '{"mistakes": 0}\n')
@@ -166,6 +168,7 @@ def test_a_visit_looks_beyond_the_programs_sizes(parts: Parts) -> None:
 
 
 @pytest.mark.compiler
+@pytest.mark.thorough
 def test_inputs_vary_in_every_way_that_could_be_memorised(parts: Parts) -> None:
     program = parts.on_fake_driver(("variants_test",), ORACLE)
     assert says(program, '{"mistakes": 0}\n')
@@ -341,6 +344,7 @@ def test_records_are_read_while_the_file_grows(tmp_path: Path) -> None:
 
 @pytest.mark.compiler
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_library_builds_once(parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toolchain = resolve_toolchain()
     if toolchain.find("cupti_library") is None:

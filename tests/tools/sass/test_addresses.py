@@ -49,6 +49,7 @@ def test_known_patterns_are_never_told_wrong(results: list[Result]) -> None:
 
 
 @pytest.mark.compiler
+@pytest.mark.thorough
 def test_four_in_five_are_right(results: list[Result]) -> None:
     for arch, counts in summary(results)["architectures"].items():  # type: ignore[attr-defined]
         assert counts["kernels"] >= 60, arch

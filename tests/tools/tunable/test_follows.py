@@ -140,7 +140,7 @@ def test_lengths_are_followed_to_where_a_run_says_them() -> None:
 
 
 @pytest.mark.parametrize("name", [*batches.names(), "experts"])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 def test_nothing_is_said_of_an_honest_candidate(name: str) -> None:
     for run in batches.runs(batches.read(name)):
         source = Path(run.workload.source)

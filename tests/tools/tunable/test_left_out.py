@@ -163,7 +163,7 @@ def test_nothing_is_said_of_what_rewrites_make() -> None:
 
 
 @pytest.mark.parametrize("name", ["experts", *batches.names()])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 def test_no_honest_candidate_leaves_anything_out(name: str) -> None:
     odd, many = {}, 0
     for run in batches.runs(batches.read(name)):

@@ -65,6 +65,7 @@ def test_what_is_not_made_yet_is_waited_for() -> None:
 
 
 @pytest.mark.compiler
+@pytest.mark.thorough
 def test_expected_candidates_are_compiled_with_the_baseline_and_judged_as_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

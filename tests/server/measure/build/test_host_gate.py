@@ -68,7 +68,7 @@ def answer(gates: tuple[HostGates, Path], old: str, new: str) -> str:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_device_code_and_sizes_are_allowed(gates: tuple[HostGates, Path], part: int) -> None:
     """Several in one text, as the compiler takes as long for one: what is refused is then found one by one."""
     names = list(ALLOWED)[part::PARTS]

@@ -66,7 +66,7 @@ def test_a_rewritten_sample_is_allowed_on_sight(of: Rewrite) -> None:
 @pytest.mark.parametrize(
     "of", [*IDIOMS, *(r for r in REWRITES if r.slug in CHANGES_LAUNCH)], ids=lambda r: r.slug
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_the_host_gate_takes_a_rewritten_launch(of: Rewrite, tmp_path: Path) -> None:
     toolchain = resolve_toolchain()
     if toolchain.find("nvcc") is None:
