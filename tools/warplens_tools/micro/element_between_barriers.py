@@ -66,14 +66,7 @@ class ElementBetweenBarriers(MicroTool):
         ):
             return
         depths = self.sass.flow.depths
-        barriers, shuffles, loads = (
-            [
-                i
-                for i in self.sass.where(lambda x, name=name: x.opcode == name)
-                if i not in self.sass.flow.rare
-            ]
-            for name in ("BAR", "SHFL", "LDG")
-        )
+        barriers, shuffles, loads = self._usual("BAR"), self._usual("SHFL"), self._usual("LDG")
         ahead = [i for i in loads if barriers and i < barriers[0]]
         if len(barriers) < BARRIERS or len(shuffles) < SHUFFLES or not 0 < len(ahead) <= LOADS:
             return
@@ -100,3 +93,7 @@ class ElementBetweenBarriers(MicroTool):
             ),
             index_query="warp shuffle reduction",
         )
+
+    def _usual(self, opcode: str) -> list[int]:
+        """Indices of the instructions that ordinary operands come to."""
+        return [i for i in self.sass.where(lambda x: x.opcode == opcode) if i not in self.sass.flow.rare]

@@ -62,9 +62,9 @@ def _aliases(tree: SourceTree) -> dict[str, frozenset[str]]:
         if kind is not None and name is not None:
             written = " ".join(QUALIFIER.sub(" ", tree.code_of(kind)).split())
             found.setdefault(tree.code_of(name), set()).add(written)
-    for name, kind in tree.text.defines.items():
-        if name.startswith(TYPEDEF):
-            found.setdefault(name.removeprefix(TYPEDEF), set(kind.split("|")))
+    for key, body in tree.text.defines.items():
+        if key.startswith(TYPEDEF):
+            found.setdefault(key.removeprefix(TYPEDEF), set(body.split("|")))
     return {name: frozenset(kinds) for name, kinds in found.items() if name.isidentifier()}
 
 

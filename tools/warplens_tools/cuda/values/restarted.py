@@ -4,6 +4,7 @@ step; }`, one after the other or within another loop."""
 
 from __future__ import annotations
 
+import functools
 import re
 
 import msgspec
@@ -27,7 +28,7 @@ def stepping(tree: SourceTree, node: Node, binding: Binding) -> Stepped | None:
         if loop.start_byte < binding.start:
             return None
         key = ("restarted", binding.name, loop.start_byte)
-        known: Stepped | bool = tree.remembered(key, lambda around=loop: _restarted(tree, around, binding))
+        known: Stepped | bool = tree.remembered(key, functools.partial(_restarted, tree, loop, binding))
         if isinstance(known, Stepped):
             late = known.update.start_byte < node.start_byte and not is_in_header(known.update)
             return None if late else known
