@@ -17,7 +17,7 @@ __global__ void relax(const int* from, const int* to, const int* dist, int* next
 """,
         N
         + "  Device<int> f(n), t(n, 3), d(16, 5), x(16, 9); relax<<<(n + 63) / 64, 64>>>(f, t, d, x, n); x.show();",
-        "lowerTo(&next[",
+        "lower_to(&next[",
     ),
     "a vertex that is marked once": (
         """
@@ -31,7 +31,7 @@ __global__ void expand(const int* to, int* level, int* found, int edges, int dep
 """,
         N + "  Device<int> t(n, 3), l(32), f(1); cudaMemset(l.data, 0xff, 128); cudaMemset(f.data, 0, 4);\n"
         "  expand<<<4, 64>>>(t, l, f, n, 7); l.show(); f.show();",
-        "replaceOnce(level + v, -1, depth) == -1",
+        "replace_once(level + v, -1, depth) == -1",
     ),
     "who lowered it": (
         """
@@ -46,7 +46,7 @@ __global__ void sssp(const int* to, const int* w, int* dist, int* again, int n) 
         N
         + "  Device<int> t(n, 3), w(n, 5), d(16), a(16); cudaMemset(d.data, 0x3f, 64); cudaMemset(a.data, 0, 64);\n"
         "  sssp<<<(n + 63) / 64, 64>>>(t, w, d, a, n); d.show(); a.show();",
-        "int old = lowerTo(",
+        "int old = lower_to(",
     ),
     "bits of a filter": (
         """
@@ -60,7 +60,7 @@ __global__ void insert(const unsigned* keys, unsigned* bits, int n) {
 """,
         N + "  Device<unsigned> k(n, 3), b(8); cudaMemset(b.data, 0, 32);\n"
         "  insert<<<(n + 63) / 64, 64>>>(k, b, n); b.show();",
-        "setBits(&bits[h / 32]",
+        "set_bits(&bits[h / 32]",
     ),
     "a maximum of floats by exchanging": (
         """
@@ -78,7 +78,7 @@ __global__ void highest(const float* v, const int* group, float* best, int n) {
 """,
         N + "  Device<float> v(n), b(8); Device<int> g(n, 3); cudaMemset(b.data, 0, 32);\n"
         "  highest<<<(n + 63) / 64, 64>>>(v, g, b, n); b.show();",
-        "raiseTo(&best[",
+        "raise_to(&best[",
     ),
     "a template over the type of an index": (
         """
@@ -91,7 +91,7 @@ __global__ void touch(const Index* at, unsigned long long* last, unsigned long l
 """,
         N + "  Device<int> a(n, 3); Device<unsigned long long> l(8); cudaMemset(l.data, 0, 64);\n"
         "  touch<int><<<(n + 63) / 64, 64>>>(a, l, 9ull, n); l.show();",
-        "raiseTo(&last[",
+        "raise_to(&last[",
     ),
 }
 

@@ -203,7 +203,7 @@ __global__ void gray(const unsigned char* rgb, unsigned char* out, int w, int h)
 def test_results_stay(name: str) -> None:
     kernel, main, runs = KERNELS[name]
     after = holds("stencil-in-vectors", program(kernel, main), *runs, relative=1e-6)
-    assert "loadRow<" in after and "storeRow(" in after
+    assert "load_row<" in after and "store_row(" in after
 
 
 EDGES = KERNELS["pixels clamped by a function"]
@@ -225,7 +225,7 @@ def test_left_alone(name: str) -> None:
 def test_outputs_that_data_leave_out_are_stored_one_by_one() -> None:
     kernel = EDGES[0].replace("int gx =", "if (img[y * w + x] % 2 == 0) return;\n  int gx =")
     after = holds("stencil-in-vectors", program(kernel, EDGES[1]), *EDGES[2])
-    assert "loadRow<" in after and "storeRow(" not in after
+    assert "load_row<" in after and "store_row(" not in after
 
 
 def test_functions_of_integers_are_written_out() -> None:

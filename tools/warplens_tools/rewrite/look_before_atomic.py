@@ -18,7 +18,7 @@ __global__ void relax(const int* from, const int* to, const int* length, const i
 
 ```cuda
 // Lowers what is there; what is as low already needs no atomic.
-__device__ __forceinline__ int lowerTo(int* place, int value) {
+__device__ __forceinline__ int lower_to(int* place, int value) {
   const int found = *place;
   return found <= value ? found : atomicMin(place, value);
 }
@@ -26,7 +26,7 @@ __device__ __forceinline__ int lowerTo(int* place, int value) {
 __global__ void relax(const int* from, const int* to, const int* length, const int* dist, int* next, int edges) {
   int e = blockIdx.x * blockDim.x + threadIdx.x;
   if (e >= edges) return;
-  lowerTo(&next[to[e]], dist[from[e]] + length[e]);
+  lower_to(&next[to[e]], dist[from[e]] + length[e]);
 }
 ```
 
@@ -48,6 +48,7 @@ from warplens_tools.cuda.facts.aliasing import same_buffer
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.atomics import exchanging, shared_type, target_type
+from warplens_tools.rewrite.common.groups import style_of
 from warplens_tools.rewrite.common.reading import View, calls, field, operator_of, refusing, squeezed, stores
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.text import TextEdit
@@ -57,7 +58,7 @@ _INTEGERS = re.compile(r"(?:u?int(?:32_t|64_t)?|unsigned(?: int)?|(?:unsigned )?
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """What is looked for before an atomic, and how the helper is called and explained."""
+    """What is looked for before an atomic, and how the helper is called, in words, and explained."""
 
     helper: str
     #: Of `found` and `value`: nothing would change.
@@ -67,24 +68,24 @@ class _Kind(msgspec.Struct, frozen=True):
 
 _KINDS = {
     "Min": _Kind(
-        "lowerTo", "found <= value", "Lowers what is there; what is as low already needs no atomic."
+        "lower to", "found <= value", "Lowers what is there; what is as low already needs no atomic."
     ),
     "Max": _Kind(
-        "raiseTo", "found >= value", "Raises what is there; what is as high already needs no atomic."
+        "raise to", "found >= value", "Raises what is there; what is as high already needs no atomic."
     ),
     "Or": _Kind(
-        "setBits", "(found & value) == value", "Sets bits; where they are set already, there is no atomic."
+        "set bits", "(found & value) == value", "Sets bits; where they are set already, there is no atomic."
     ),
     "And": _Kind(
-        "keepBits", "(found & ~value) == 0", "Clears bits; where they are clear already, there is no atomic."
+        "keep bits", "(found & ~value) == 0", "Clears bits; where they are clear already, there is no atomic."
     ),
     "CAS": _Kind(
-        "replaceOnce",
+        "replace once",
         "found != expected",
         "Replaces what is there; what was replaced already needs no atomic.",
     ),
     "Exch": _Kind(
-        "putOnce", "found == value", "Puts a value there; where it is already, there is no atomic."
+        "put once", "found == value", "Puts a value there; where it is already, there is no atomic."
     ),
 }
 
@@ -100,6 +101,7 @@ class _Look(msgspec.Struct, frozen=True):
 
 def _apply(view: View, target: Target) -> RewriteResult:
     style, helpers = Style(view), dict[tuple[str, str], str]()
+    named = style_of(view.kernel.name, style.step)
     lines, edits, why = list[str](), list[TextEdit](), "the kernel has no atomics that may find nothing to do"
     for name, call in calls(view.body, view):
         kind = _kind(view, name)
@@ -112,7 +114,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
             continue
         key = (look.name, look.type)
         if key not in helpers:
-            helpers[key] = style.name(_KINDS[kind].helper)
+            helpers[key] = style.name(named.function(*_KINDS[kind].helper.split()))
             lines += [*_helper(look, helpers[key]), ""]
         edits.append(TextEdit(view.span(field(call, "function")), helpers[key]))
     if not edits:

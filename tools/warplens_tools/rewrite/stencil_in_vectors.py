@@ -27,7 +27,7 @@ constexpr int kAcross = 4;  // of a thread
 
 // `kCount` elements from `from` on, those from the `kLead`th in vectors where they are aligned.
 template <int kLead, int kCount, typename T>
-__device__ __forceinline__ void loadRow(const T* from, T (&row)[kCount]) {
+__device__ __forceinline__ void load_row(const T* from, T (&row)[kCount]) {
   constexpr int kWide = 16 / sizeof(T), kVectors = (kCount - kLead) / kWide;
   const T* centre = from + kLead;
   #pragma unroll
@@ -50,7 +50,7 @@ __device__ __forceinline__ void loadRow(const T* from, T (&row)[kCount]) {
 
 // All elements of a row, in vectors where they are aligned.
 template <int kCount, typename T>
-__device__ __forceinline__ void storeRow(T* to, const T (&row)[kCount]) {
+__device__ __forceinline__ void store_row(T* to, const T (&row)[kCount]) {
   constexpr int kWide = 16 / sizeof(T), kVectors = kCount / kWide;
   if (kCount % kWide == 0 && reinterpret_cast<size_t>(to) % 16 == 0) {
     #pragma unroll
@@ -74,20 +74,20 @@ __global__ void smooth(const float* __restrict__ in, float* __restrict__ out, in
       x0 - 1 >= 0 &&
       (x0 + (kAcross - 1)) + 1 <= width - 1;
   if (inside) {
-    float inRow[kAcross + 2];
-    float outRow[kAcross];
+    float in_row[kAcross + 2];
+    float out_row[kAcross];
     {
       int x = x0;
       int left = x - 1;
-      loadRow<1>(&in[y * width + left], inRow);
+      load_row<1>(&in[y * width + left], in_row);
     }
     #pragma unroll
     for (int o = 0; o < kAcross; ++o) {
-      outRow[o] = 0.25f * inRow[o] + 0.5f * inRow[o + 1] + 0.25f * inRow[o + 2];
+      out_row[o] = 0.25f * in_row[o] + 0.5f * in_row[o + 1] + 0.25f * in_row[o + 2];
     }
     {
       int x = x0;
-      storeRow(&out[y * width + x], outRow);
+      store_row(&out[y * width + x], out_row);
     }
   } else {
     #pragma unroll

@@ -12,6 +12,7 @@ from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.base import Refused, RewriteResult
 from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in
+from warplens_tools.rewrite.common.groups import style_of
 from warplens_tools.rewrite.common.insertion import start_with_pragmas
 from warplens_tools.rewrite.common.reading import View, assigned, field, renamed
 from warplens_tools.rewrite.common.staged_rows import Place, Row, StagedReader
@@ -79,13 +80,14 @@ class StagedRows(StagedReader):
         if not any(r.beside for r in reads):
             raise Refused("neighbouring outputs read nothing of each other's elements")
         view, style = self.view, Style(self.view)
-        names = {id(r): style.local(_named(r)) for r in (*reads, *puts)}
+        named = style_of(view.kernel.name, style.step)
+        names = {id(r): style.local(_named(r, named.snake)) for r in (*reads, *puts)}
         bytes_of = {id(r): self._bytes(r) for r in (*reads, *puts)}
         helpers, code = dict[tuple[str, int], str](), list[str]()
 
         def helper(way: str, bytes_: int) -> str:
             if (way, bytes_) not in helpers:
-                helpers[way, bytes_] = style.name("loadRow" if way == "load" else "storeRow")
+                helpers[way, bytes_] = style.name(named.function(way, "row"))
                 text = _LOAD if way == "load" else _STORE
                 code.append(text.format(name=helpers[way, bytes_], widest=bytes_, vector=_VECTORS[bytes_]))
             return helpers[way, bytes_]
@@ -243,8 +245,8 @@ def _is_in(node: Node, gone: set[int]) -> bool:
     return False
 
 
-def _named(row: Row) -> str:
-    return f"{row.array}_row" if "_" in row.array else f"{row.array}Row"
+def _named(row: Row, snake: bool) -> str:
+    return f"{row.array}_row" if snake or "_" in row.array else f"{row.array}Row"
 
 
 def _begun(text: str, counter: str) -> str:
