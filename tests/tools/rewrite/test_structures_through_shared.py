@@ -101,6 +101,7 @@ ALONE = {
     "a neighbour's": ("out[i] = a.x;", "out[i] = agents[i ^ 1].x;"),
     "doubles": ("int steps", "double steps"),
     "short": ("int steps; float age[2]; ", ""),
+    "its place in the block": ("out[i] = a.x;", "out[i] = a.x + threadIdx.x;"),
     "a barrier": ("out[i] = a.x;", "__syncthreads();"),
 }
 

@@ -58,6 +58,7 @@ bytes or more than 256, with members of more than four bytes, and those of which
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -81,6 +82,7 @@ _WORD = 4
 _LEAST_BYTES, _MOST_BYTES = 20, 256
 _STATIC_BYTES = 48 * 1024
 _PASSED = frozenset({"field_expression", "subscript_expression", "parenthesized_expression"})
+_PLACE = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b")
 _CAVEAT = "undefined results if two of the buffers overlap"
 
 
@@ -104,6 +106,9 @@ def _apply(view: View, target: Target) -> RewriteResult:
     require_apart(view)
     launches, outputs = launched_outputs(view)
     axis = record_axis(launches, outputs)
+    parts = [*outputs.work, *(d.value for d in outputs.declared if d.value is not None)]
+    if any(_PLACE.search(view.code(part)) for part in parts):
+        raise Refused("the work rests on the thread's place in its block")
     held = [found for p in view.kernel.parameters if (found := _held(view, axis, outputs, p)) is not None]
     held = [one for one in held if not target.names or one.parameter.name in target.names]
     if not held:
