@@ -32,12 +32,15 @@ __global__ void rows(const float* in, float* out, int n, int length) {
     float sum = 0;
     const int most = length <= kRoom ? length : kRoom;
     const int least = min(length, 48);
-    if (length % 4 == 0 && in[i] < kFew) {
+    if (length % 4 == 0 && in[i] < kFew && length != 'a') {
         sum = in[i];
     }
     for (int k = 0; k < most + least; ++k) sum += in[i * length + k];
     if (sum > 96.0f) sum = 96.0f;
     if (i < n) out[i] = sum;
+    if (length % 8 == 5) {
+        if (sum > 96.0f) sum = 96.0f;
+    }
 }
 """
 
@@ -72,12 +75,16 @@ def test_an_answer_that_never_came_is_not_proven(line: int, constants: tuple[str
 @pytest.mark.parametrize(
     ("line", "constants"),
     [
+        (9, ("97",)),
         # what the kernel asks for, too: by its own words, or by the same number
         (13, ("0f42C00000",)),
         (14, ()),
         # an unrolled loop, what is approximated, whether a quotient is one of 32 bits
         (12, ("3",)),
         (9, ("0f47CE4780",)),
+        (9, ("0f7F800000",)),
+        # of two conditions the one that is meant
+        (9, ("0", "7")),
         (9, ("0", "-4294967296")),
     ],
 )
@@ -86,9 +93,14 @@ def test_what_the_kernel_or_the_compiler_asks_is_not_the_edits(line: int, consta
 
 
 def test_a_case_that_never_ran_is_not_proven() -> None:
-    assert "line 10 of the edit never ran" in _why(places=(10,))
+    assert "line 10 of the edit never ran" in _why(places=(10,)) == _why((9, ("0", "3")), places=(10,))
     # behind a condition of the kernel's
     assert _why(places=(13,)) == _why(places=(14,)) == ""
+
+
+def test_what_the_kernel_does_may_be_left_to_a_case_that_never_came() -> None:
+    assert _why((15, ("5", "7")), places=(16,)) == ""
+    assert "asks `length % 8 == 5`" in _why((15, ("5", "7")))
 
 
 def test_constants_of_ptx_are_numbers() -> None:

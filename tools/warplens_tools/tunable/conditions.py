@@ -28,7 +28,7 @@ _LOGIC = frozenset({"&&", "||"})
 _CHOOSES = re.compile(r"min|max|clamp|saturate", re.IGNORECASE)
 #: What every kernel asks and counts by, and members of vectors: they tell no condition from another.
 _COMMON = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "x", "y", "z", "w"})
-_NUMBER = re.compile(r"(?i)(0x[0-9a-f']+|0b[01']+|[0-9']+)[ul]*\Z")
+_NUMBER = re.compile(r"(?i)(0x[0-9a-f']+|0b[01']+|[0-9][0-9']*)[ul]*\Z")
 #: Words of the language in conditions.
 _WORDS = frozenset(
     {

@@ -3,11 +3,13 @@
 that nothing tried is not proven, neither what it does nor what it leaves to others.
 
 Of a case the text decides whether it is the edit's own: what the kernel asks for, too, under whatever names of local
-variables, is the kernel's. A number that it compares with has to be one that the kernel compares with.
+variables, is the kernel's. A number that it compares with has to be one that the kernel compares with. Where what is
+left to do in a case that never came is what the kernel does, statement by statement, nothing speaks against it.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Iterable, Iterator
@@ -74,13 +76,17 @@ class _Cases:
         self._path = Path(path).resolve()
 
     def of(self, tried: Untried) -> Iterator[str]:
+        never = list(self._statements(tried.places))
         for one in tried.one_sided:
             for line, statement in self._statements([one.at]):
+                if any(_is_within(other, statement) for _, other in never):
+                    # what it leads to speaks for itself
+                    continue
                 atom = next((a for a in self._may_be(statement, one) if not self._kernels(a, one)), None)
                 if atom is not None:
                     said = " ".join(self._new.tree.code_of(atom).split())
                     yield f"line {line} of the edit asks `{said}`, which the kernel does not, and {_ALWAYS}"
-        for line, statement in self._statements(tried.places):
+        for line, statement in never:
             if not self._stands(statement):
                 yield f"line {line} of the edit {_NEVER}, and the kernel has no such case"
 
@@ -102,8 +108,9 @@ class _Cases:
         return [atom for atom in found.values() if self._matches(atom, given)]
 
     def _matches(self, atom: Node, given: list[float]) -> bool:
-        own = list(self._numbers(atom))
-        return any(_near(a, b) for a in given for b in own) if given else not own
+        """Whether an atom has one of the numbers of a comparison; where these are usual ones, none of its own."""
+        own, theirs = ({n for n in numbers if n not in _USUAL} for numbers in (self._numbers(atom), given))
+        return any(_near(a, b) for a in theirs for b in own) if theirs else not own
 
     def _numbers(self, atom: Node) -> Iterator[float]:
         """The numbers of a condition, those that its names stand for among them."""
@@ -117,7 +124,7 @@ class _Cases:
                 node = value_node(self._new.tree, binding) if binding is not None and binding.value else None
                 value = number_of(self._new.tree.code_of(node)) if node is not None else value
             if value is not None:
-                yield value
+                yield float(value)
 
     def _kernels(self, atom: Node, one: OneSided) -> bool:
         """Whether the kernel asks for what an atom of the edit asks for."""
@@ -140,6 +147,15 @@ class _Cases:
         )
 
 
+def _is_within(statement: Node, condition: Node) -> bool:
+    """Whether a statement is in one of the branches of a conditional one."""
+    branches = (condition.child_by_field_name(name) for name in ("consequence", "alternative"))
+    return any(b is not None and b.start_byte <= statement.start_byte < b.end_byte for b in branches)
+
+
 def _near(one: float, other: float) -> bool:
     """`< 5` is `<= 4`; floats are held in fewer bits."""
-    return abs(one - other) <= (1 if one == int(one) and other == int(other) else 1e-6 * abs(one))
+    if not math.isfinite(one) or not math.isfinite(other):
+        return one == other
+    whole = one.is_integer() and other.is_integer()
+    return abs(one - other) <= (1 if whole else 1e-6 * abs(one))
