@@ -119,9 +119,10 @@ class Coverage:
         known = marked(opened.unit.ptx, compiled.mangled, choices=True)
         if tried is None or known is None:
             return Unknown("which cases of the edit's own ran", "its twin was not run on all inputs")
-        numbers = {value_of(c) for one in known.marks.comparisons for c in one.constants} - {None}
+        constants = (value_of(c) for one in known.marks.comparisons for c in one.constants)
+        numbers = frozenset(value for value in constants if value is not None)
         path = opened.session.workload.source
-        return untried_cases(before, after, compiled.qualified_name, path, tried, frozenset(numbers))
+        return untried_cases(before, after, compiled.qualified_name, path, tried, numbers)
 
     @staticmethod
     def _left(opened: PreparedWorkload, left: tuple[int, ...]) -> list[Unknown]:

@@ -113,3 +113,54 @@ def test_constants_of_ptx_are_numbers() -> None:
         4.0,
         None,
     ]
+
+
+SWITCHED = """\
+__global__ void rows(const float* in, float* out, int n, int length) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    __shared__ float held[512];
+    const bool fits = length <= 512;
+    float sum = 0;
+    for (int begin = 0; begin < length; begin += 384) {
+        const int end = length - begin < 384 ? length : begin + 384;
+        for (int k = begin; k < end; ++k) sum += in[i * length + k];
+    }
+    if (fits) {
+        held[threadIdx.x] = sum;
+    } else {
+        if (sum > 96.0f) sum = 96.0f;
+    }
+    if (!fits)
+        return;
+    out[i] = held[threadIdx.x];
+}
+"""
+
+
+def _switched(*one_sided: tuple[int, str], places: tuple[int, ...] = (), text: str = SWITCHED) -> str:
+    before, after = (File(source, parse(source, PATH)) for source in (SourceText(BEFORE), SourceText(text)))
+
+    def at(number: int) -> Line:
+        line = text.splitlines()[number - 1]
+        return Line(PATH, number, len(line) - len(line.lstrip()) + 1)
+
+    found = tuple(OneSided(at(number), (constant,)) for number, constant in one_sided)
+    tried = Untried(frozenset(map(at, places)), found)
+    return untried_cases(before, after, "rows", PATH, tried, frozenset({0.0, 96.0}))
+
+
+def test_a_variable_that_leaves_a_case_to_the_kernels_own_code_is_no_matter() -> None:
+    assert _switched((5, "513"), places=(14, 17)) == ""
+    # alone it says nothing of what is done then, and what is done then may be another's
+    assert "asks `length <= 512`" in _switched((5, "513"))
+    assert "line 14 of the edit never ran" in _switched(
+        (5, "513"), places=(14, 17), text=SWITCHED.replace("if (sum > 96.0f) sum = 96.0f;", "sum = 1.0f;")
+    )
+    # nor is it left to the kernel where it only ends
+    assert "line 17 of the edit never ran" in _switched((5, "513"), places=(17,))
+
+
+def test_parts_of_a_length_go_on_with_the_next_one() -> None:
+    assert _switched((8, "384")) == ""
+    assert "asks `length - begin < 384" in _switched((8, "384"), text=SWITCHED.replace("+= 384", "+= length"))

@@ -73,7 +73,7 @@ class DeviceCode:
             self.tree.code_of(n): place
             for f in kernels
             for place, node in enumerate(n for n in walk(f.declarator) if n.type == "parameter_declaration")
-            for n in _declared(node)
+            for n in declared_names(node)
         }
         self.functions: list[Function] = [
             f
@@ -92,7 +92,7 @@ class DeviceCode:
             roots = [function.body] if function.is_kernel else [function.declarator, function.body]
             for node in (node for root in roots for node in walk(root)):
                 if node.type in ("declaration", "parameter_declaration", "init_declarator", "for_range_loop"):
-                    found |= {self.tree.code_of(n) for n in _declared(node)}
+                    found |= {self.tree.code_of(n) for n in declared_names(node)}
         return frozenset(found)
 
     def words(self, node: Node) -> list[str]:
@@ -268,7 +268,8 @@ def _operator(node: Node) -> str:
     return found.type if found is not None else ""
 
 
-def _declared(node: Node) -> Iterator[Node]:
+def declared_names(node: Node) -> Iterator[Node]:
+    """The names that a declaration, or a declarator, gives."""
     for child in node.children_by_field_name("declarator"):
         inner: Node | None = child
         while inner is not None and inner.type != "identifier":

@@ -4,7 +4,8 @@ that nothing tried is not proven, neither what it does nor what it leaves to oth
 
 Of a case the text decides whether it is the edit's own: what the kernel asks for, too, under whatever names of local
 variables, is the kernel's. A number that it compares with has to be one that the kernel compares with. Where what is
-left to do in a case that never came is what the kernel does, statement by statement, nothing speaks against it.
+left to do in a case that never came is what the kernel does, statement by statement, nothing speaks against it; nor
+against a part of a certain length, where a loop goes on by that length to the next one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from warplens_tools.tunable.conditions import (
     DeviceCode,
     atoms_of,
     chosen_by,
+    declared_names,
     has_counterpart,
     header_of,
     number_of,
@@ -79,15 +81,17 @@ class _Cases:
         never = list(self._statements(tried.places))
         for one in tried.one_sided:
             for line, statement in self._statements([one.at]):
-                if any(_is_within(other, statement) for _, other in never):
-                    # what it leads to speaks for itself
+                if any(self._leads_to(statement, other) for _, other in never) or self._goes_on(
+                    statement, one
+                ):
+                    # what it leads to speaks for itself, and the rest of a part is another part
                     continue
                 atom = next((a for a in self._may_be(statement, one) if not self._kernels(a, one)), None)
                 if atom is not None:
                     said = " ".join(self._new.tree.code_of(atom).split())
                     yield f"line {line} of the edit asks `{said}`, which the kernel does not, and {_ALWAYS}"
         for line, statement in never:
-            if not self._stands(statement):
+            if not self._stands(statement, [other for _, other in never]):
                 yield f"line {line} of the edit {_NEVER}, and the kernel has no such case"
 
     def _statements(self, places: Iterable[Line]) -> Iterator[tuple[int, Node]]:
@@ -134,16 +138,53 @@ class _Cases:
         known = all(any(_near(v, k) for k in self._known) for v in meant)
         return known and has_counterpart(atom, self._new, self._old, self._old.conditions)
 
-    def _stands(self, statement: Node) -> bool:
-        """Whether the kernel has a statement, or asks for all that leads to it."""
-        if self._new.shape(header_of(statement)) in self._old.text:
+    def _leads_to(self, statement: Node, other: Node) -> bool:
+        """Whether a condition decides about another statement: by a branch of its own, or by a variable that it is."""
+        if _is_within(other, statement):
             return True
+        names = {self._new.tree.code_of(name) for name in declared_names(statement)}
+        return any(not names.isdisjoint(self._switches(guard)) for guard in self._new.guards(other))
+
+    def _goes_on(self, statement: Node, one: OneSided) -> bool:
+        """Whether a loop around a statement goes on by what its comparison is with."""
+        given = {value for c in one.constants if (value := value_of(c)) is not None} - _USUAL
+        updates = (g.child_by_field_name("update") for g in self._new.guards(statement) if g.type in LOOPS)
+        steps = {step for update in updates if update is not None for step in self._numbers(update)}
+        return bool(given) and all(any(_near(value, step) for step in steps) for value in given)
+
+    def _switches(self, guard: Node) -> set[str]:
+        """The variables that a condition is made of, where it is made of nothing else."""
+        words = {word for atom in atoms_of(guard) for word in self._new.words(atom)} - {"!"}
+        return words if words <= self._new.locals else set()
+
+    def _stands(self, statement: Node, never: list[Node]) -> bool:
+        """Whether the kernel has a statement, or asks for all that leads to it. What only leads out of a case goes with
+        what else there is of it."""
         guard = next(self._new.guards(statement), None)
         if guard is None:
             return True
-        among = self._old.conditions
-        return self._new.shape(header_of(guard)) in self._old.text or all(
-            has_counterpart(a, self._new, self._old, among) for a in atoms_of(guard)
+        if statement.type != "return_statement" and self._has(statement):
+            return True
+        if self._has(guard) or all(self._asked(atom) for atom in atoms_of(guard)):
+            return True
+        switches = self._switches(guard)
+        others = [n for n in never if n.type != "return_statement" and n.id != statement.id]
+        same = [n for n in others if any(switches & self._switches(g) for g in self._new.guards(n))]
+        return statement.type == "return_statement" and bool(same) and all(map(self._has, same))
+
+    def _has(self, statement: Node) -> bool:
+        return self._new.shape(header_of(statement)) in self._old.text
+
+    def _asked(self, atom: Node) -> bool:
+        """Whether the kernel asks for what a condition asks for; of a variable, for what it was set to."""
+        name = self._new.tree.code_of(atom).lstrip("!").strip()
+        if name not in self._new.locals:
+            return has_counterpart(atom, self._new, self._old, self._old.conditions)
+        binding = constants_of(self._new.tree).binding(name, atom.start_byte)
+        value = value_node(self._new.tree, binding) if binding is not None and binding.value else None
+        return value is not None and all(
+            has_counterpart(part, self._new, self._old, self._old.conditions)
+            for part in (value, *chosen_by(value, self._new))
         )
 
 
