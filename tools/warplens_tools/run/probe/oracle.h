@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the baseline computes, so that a candidate's results can be told right from wrong.
 //
-// Expected results rest in pageable host memory before any candidate is loaded: the card cannot address them.
+// Expected results rest in pageable host memory before any candidate is loaded, where the card cannot address them, or as
+// checksums by which they are known again once they are computed anew (`again.cpp`).
 #pragma once
 
 #include <cuda.h>
@@ -50,10 +51,6 @@ struct Case {
     bool lies_there = false;         // what is expected is computed on the card where it is asked for, and not read yet
     std::uint64_t unclean[2] = {0, 0};  // as `count_unclean`, of all, and where NaN and infinity mean something
     Sight seen;                      // where its bounds were learned on the card
-    // Whether a length is half of what it was, or less: a far smaller problem, which another version may well suit.
-    bool shrinks() const {
-        return std::any_of(arguments.numbers.begin(), arguments.numbers.end(), [](const auto& n) { return n.first > 0 && 2 * n.second <= n.first; });
-    }
 };
 
 // How one run compares.

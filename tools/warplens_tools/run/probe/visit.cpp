@@ -291,7 +291,8 @@ class Visit {
             if (&c == &oracle_->cases()[0] || !c.standing.empty() || c.variant.kind == Variant::fewer || c.variant.kind == Variant::aliased) continue;
             if (!oracle_->means(c, launch) || oracle_->is_untold(c, launch)) continue;
             if (c.variant.ordinary()) like.push_back(&c);
-            if (!c.variant.uneven() && !c.shrinks()) others.push_back(&c);
+            // other lengths may be no whole vectors or tiles: what is gained there says nothing of the program's own
+            if (!c.variant.uneven() && c.arguments.numbers.empty()) others.push_back(&c);
         }
         const auto& from = like.empty() ? others : like;
         return from.empty() ? nullptr : from[random_() % from.size()];
