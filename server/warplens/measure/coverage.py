@@ -10,7 +10,7 @@ from pathlib import Path
 from warplens.measure.build.candidates import Built
 from warplens.measure.company import NoWinnerError
 from warplens.measure.costs import Costs
-from warplens.measure.kernel.twin import WHAT_RAN, Twin, twin_of, twin_of_edited
+from warplens.measure.kernel.twin import WHAT_RAN, Assembling, Twin
 from warplens.measure.kernel.visits import VisitResult
 from warplens.measure.session import PreparedWorkload
 from warplens_tools.cuda.parse import parse
@@ -25,15 +25,8 @@ from warplens_tools.tunable.untried import untried_cases, value_of
 
 def kernel_twin(opened: PreparedWorkload, folder: Path, task: Task) -> Twin | Unknown:
     """What marks which of the judged kernel's blocks run, or why there is no such. Raises CancelledError."""
-    return twin_of(
-        opened.unit,
-        opened.target.compiled,
-        opened.program.read_bytes(),
-        toolchain=opened.session.toolchain,
-        folder=folder,
-        timeout=opened.session.settings.compile_seconds,
-        task=task,
-    )
+    assembling = _assembling(opened, folder, task)
+    return assembling.of_kernel(opened.unit, opened.target.compiled, opened.program.read_bytes())
 
 
 def candidate_twin(
@@ -42,14 +35,13 @@ def candidate_twin(
     """The same of a candidate, where there is one of the kernel. Raises CancelledError."""
     if isinstance(kernels, Unknown):
         return kernels
-    return twin_of_edited(
-        built,
-        opened.unit,
-        toolchain=opened.session.toolchain,
-        folder=Path(tempfile.mkdtemp(dir=opened.session.folder, prefix="own-")),
-        timeout=opened.session.settings.compile_seconds,
-        task=task,
-    )
+    folder = Path(tempfile.mkdtemp(dir=opened.session.folder, prefix="own-"))
+    return _assembling(opened, folder, task).of_edited(built, opened.unit)
+
+
+def _assembling(opened: PreparedWorkload, folder: Path, task: Task) -> Assembling:
+    session = opened.session
+    return Assembling(session.toolchain, folder, session.settings.compile_seconds, task)
 
 
 class Coverage:

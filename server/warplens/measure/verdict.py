@@ -57,6 +57,12 @@ class Candidate(msgspec.Struct, frozen=True):
     #: The speedup that it has to beat to be looked at in full, as the best so far; 0: it is, whatever it comes to.
     bar: float = 0.0
 
+    @property
+    def keeps_geometry(self) -> bool:
+        """Whether it is launched as the baseline is."""
+        geometry = (self.grid, self.block, self.dynamic_shared_bytes)
+        return not (self.asks_program or self.grid_by_rule) and geometry == (None, None, None)
+
 
 class Interval(msgspec.Struct, frozen=True):
     """A median with its 95 % bootstrap interval."""

@@ -228,15 +228,20 @@ PLAN = {"title": "another block", "idea": "fewer threads", "gain": 1.2, "anchors
 ]}  # fmt: skip
 
 
-def asked_planner(file: Path, folder: Path) -> str:
-    """Go on until the planner is asked, answering the coder; its prompt, which is answered too."""
-    options = OptimizeOptions(
+def by_model(folder: Path) -> OptimizeOptions:
+    """A search of two candidates, for which a model alone is asked."""
+    return OptimizeOptions(
         kernel="scale",
         candidates=2,
         batch=1,
         model=Choice(f"files:{folder}/prompts"),
         without=("rewrites", "parameters", "templates"),
     )
+
+
+def asked_planner(file: Path, folder: Path) -> str:
+    """Go on until the planner is asked, answering the coder; its prompt, which is answered too."""
+    options = by_model(folder)
     for _ in range(4):
         ask(Service(file.parent), file, folder / "asks", options)
         for prompt in sorted((folder / "prompts").glob(f"*{PROMPT}")):
@@ -298,13 +303,7 @@ def launch() -> ProfiledLaunch:
 def asked_first(file: Path, folder: Path, feedback: str) -> list[str]:
     """What waits after the first call where the model is told that of the tools."""
     (file.parent / "warplens.toml").write_text(f'tier = "source"\n[model]\nfeedback = "{feedback}"\n')
-    options = OptimizeOptions(
-        kernel="scale",
-        candidates=2,
-        batch=1,
-        model=Choice(f"files:{folder}/prompts"),
-        without=("rewrites", "parameters", "templates"),
-    )
+    options = by_model(folder)
     return list(ask(Service(file.parent), file, folder / "asks", options).waiting)
 
 

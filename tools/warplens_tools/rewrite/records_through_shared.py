@@ -64,25 +64,16 @@ shared memory, indices that nothing keeps inside a record, and elements that are
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-
-from tree_sitter import Node
 
 from warplens_tools.cuda.facts.aliasing import same_buffer
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.declared import Declared, unqualified
-from warplens_tools.rewrite.common.launches import Launches, rounded_up
+from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, launched_outputs
 from warplens_tools.rewrite.common.own_records import Record, RecordReader, record_axis
-from warplens_tools.rewrite.common.reading import View, refusing, require_apart, substituted
-from warplens_tools.rewrite.common.sizes import host_text
-from warplens_tools.rewrite.common.style import Style, indented
-from warplens_tools.text import TextEdit
-
-_STATIC_BYTES = 48 * 1024
-_CAVEAT = "undefined results if two of the buffers overlap"
+from warplens_tools.rewrite.common.reading import View, refusing, require_apart
+from warplens_tools.rewrite.common.through_shared import ThroughShared
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
@@ -96,68 +87,35 @@ def _apply(view: View, target: Target) -> RewriteResult:
     if len(same_buffer(view.file, view.model, view.kernel) & {r.array for r in records}) > 1:
         raise Refused("a launch passes the same memory twice")
     writer = _Writer(view, launches, outputs, axis, records)
-    return writer.result()
+    return writer.result("Bring records through shared memory")
 
 
-class _Writer:
+class _Writer(ThroughShared[Record]):
     """The new text of one kernel."""
 
     def __init__(
         self, view: View, launches: Launches, outputs: Outputs, axis: Axis, records: Sequence[Record]
     ) -> None:
-        self.view, self.launches, self.outputs, self.axis = view, launches, outputs, axis
-        self.style = Style(view)
-        self.records, threads = records, _fitting(records)
-        self.count = self.style.constant("kRecords", str(threads), "of a block, one for each thread")
-        self.first, self.held = self.style.local(f"{axis.name}0"), self.style.local("held")
-        self.t = self.style.local("t")
-        self.own = {r.array: self.style.local(f"own{r.array[:1].upper()}{r.array[1:]}") for r in self.records}
+        super().__init__(view, launches, outputs, axis, records, name="kRecords", of="records")
+        self.own = {r.array: self.style.local(f"own{r.array[:1].upper()}{r.array[1:]}") for r in records}
 
-    def result(self) -> RewriteResult:
-        """All edits."""
-        for launch in self.launches.read():
-            limit = host_text(self.view, self.launches, launch, self.axis.limit)
-            self.launches.set(launch.grid, {0: rounded_up(limit, self.count)})
-            self.launches.set(launch.block, {0: self.count})
-        view, newline = self.view, self.view.text.newline
-        code = self.style.lines("\n".join(self._lines()))
-        text = f"{{{newline}{code}{newline}{self.style.margin}}}"
-        edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), text)
-        edits = (self.style.constants(), edit, *self.launches.edits())
-        return RewriteResult(edits, title="Bring records through shared memory", caveat=_CAVEAT)
+    def bytes_of(self, one: Record) -> int:
+        return _padded(one) * (type_bytes(one.type) or 8)
 
-    def _lines(self) -> Iterator[str]:
-        kind, axis = unqualified(self.axis.type), self.axis
-        for one in self.records:
-            yield f"__shared__ {one.type} {self.own[one.array]}[{self.count}][{_padded(one)}];"
-        yield f"const {kind} {self.first} = blockIdx.x * {self.count};"
-        left = f"{axis.limit} - {self.first}"
-        yield f"const int {self.held} = {left} < {self.count} ? {left} : {self.count};"
-        yield from (self._moved(r, inward=True) for r in self.records if r.needed)
-        if any(r.needed for r in self.records):
-            yield "__syncthreads();"
-        yield f"{axis.type} {axis.name} = {self.first} + threadIdx.x;"
-        tests = [f"{axis.name} < {axis.limit}", *self.outputs.uniform, *self.outputs.others]
-        yield f"if ({' && '.join(tests)}) {{"
-        yield from (indented(line) for line in self._work())
-        yield "}"
-        if any(r.written for r in self.records):
-            yield "__syncthreads();"
-        yield from (self._moved(r, inward=False) for r in self.records if r.written)
+    def shared(self, one: Record) -> str:
+        return f"__shared__ {one.type} {self.own[one.array]}[{self.count}][{_padded(one)}];"
 
-    def _moved(self, one: Record, *, inward: bool) -> str:
-        """The loop that brings the records of one array in or out."""
+    def moved(self, one: Record, *, inward: bool) -> str:
         t, length = self.t, one.length
         own = f"{self.own[one.array]}[{t} / {length}][{t} % {length}]"
         there = f"{one.array}[(size_t){self.first} * {length} + {t}]"
         head = f"for (int {t} = threadIdx.x; {t} < {self.held} * {length}; {t} += {self.count})"
         return f"{head} {own} = {there};" if inward else f"{head} {there} = {own};"
 
-    def _work(self) -> Iterator[str]:
-        replaced = list[tuple[Node, str]]()
-        for one in self.records:
+    def named(self) -> Iterator[str]:
+        for one in self.every:
             own = f"{self.own[one.array]}[threadIdx.x]"
-            replaced += [(e, f"{own}[{rest or '0'}]") for e, rest in one.elements]
+            self.replaced += [(e, f"{own}[{rest or '0'}]") for e, rest in one.elements]
             for use in one.begins:
                 whole = use.parent
                 while (
@@ -165,39 +123,13 @@ class _Writer:
                 ):
                     whole = whole.parent
                 assert whole is not None
-                replaced.append((whole, own))
-        for declared in self.outputs.declared:
-            yield self._declaration(declared, replaced)
-        for node in self.outputs.work:
-            inside = [(n, s) for n, s in replaced if node.start_byte <= n.start_byte < node.end_byte]
-            yield self.style.code(substituted(self.view, node, inside), self.view.margin(node))
-
-    def _declaration(self, one: Declared, replaced: Sequence[tuple[Node, str]]) -> str:
-        if one.value is None:
-            return f"{one.type} {one.stars}{one.name}{f' = {one.text}' if one.text else ''};"
-        node, head = one.value, f"{one.type} {one.stars}{one.name}"
-        if one.stars and re.search(rf"\*\s+{one.name}\b", self.view.code(one.statement)):
-            head = f"{one.type}{one.stars} {one.name}"
-        inside = [(n, s) for n, s in replaced if node.start_byte <= n.start_byte < node.end_byte]
-        return f"{head} = {substituted(self.view, node, inside)};"
+                self.replaced.append((whole, own))
+        yield from ()
 
 
 def _padded(one: Record) -> int:
     """Elements from record to record: an odd number, so that lanes fall into banks of their own."""
     return one.length | 1
-
-
-def _fitting(records: Sequence[Record]) -> int:
-    """Of how many threads the records fit into shared memory.
-
-    Raises:
-        Refused: not even those of a warp fit.
-    """
-    bytes_each = sum(_padded(r) * (type_bytes(r.type) or 8) for r in records)
-    found = next((n for n in (128, 64, 32) if n * bytes_each <= _STATIC_BYTES), 0)
-    if not found:
-        raise Refused("the records of a warp do not fit into shared memory")
-    return found
 
 
 REWRITE = Rewrite(

@@ -69,21 +69,16 @@ from warplens_tools.cuda.model import Parameter
 from warplens_tools.cuda.syntax.tree import is_assigned, walk
 from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.declared import Declared, unqualified
-from warplens_tools.rewrite.common.launches import Launches, rounded_up
+from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, launched_outputs
 from warplens_tools.rewrite.common.own_records import record_axis
-from warplens_tools.rewrite.common.reading import View, field, refusing, require_apart, substituted
-from warplens_tools.rewrite.common.sizes import host_text
-from warplens_tools.rewrite.common.style import Style, indented
-from warplens_tools.text import TextEdit
+from warplens_tools.rewrite.common.reading import View, field, refusing, require_apart
+from warplens_tools.rewrite.common.through_shared import ThroughShared
 
 _WORD = 4
 _LEAST_BYTES, _MOST_BYTES = 20, 256
-_STATIC_BYTES = 48 * 1024
 _PASSED = frozenset({"field_expression", "subscript_expression", "parenthesized_expression"})
 _PLACE = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b")
-_CAVEAT = "undefined results if two of the buffers overlap"
 
 
 class _Held(msgspec.Struct, frozen=True):
@@ -113,10 +108,11 @@ def _apply(view: View, target: Target) -> RewriteResult:
     held = [one for one in held if not target.names or one.parameter.name in target.names]
     if not held:
         raise Refused("no array has a structure for each thread")
-    names = {one.parameter.name for one in held}
-    if len(same_buffer(view.file, view.model, view.kernel) & names) > 1:
+    names = [one.parameter.name for one in held]
+    if len(same_buffer(view.file, view.model, view.kernel) & {*names}) > 1:
         raise Refused("a launch passes the same memory twice")
-    return _Writer(view, launches, outputs, axis, held).result()
+    title = f"Bring structures of {', '.join(names)} through shared memory"
+    return _Writer(view, launches, outputs, axis, held).result(title)
 
 
 def _held(view: View, axis: Axis, outputs: Outputs, parameter: Parameter) -> _Held | None:
@@ -193,21 +189,13 @@ def _is_handed(view: View, use: Node) -> bool:
     return address or (outer is not None and outer.type == "argument_list")
 
 
-class _Writer:
+class _Writer(ThroughShared[_Held]):
     """The new text of one kernel."""
 
     def __init__(
         self, view: View, launches: Launches, outputs: Outputs, axis: Axis, held: Sequence[_Held]
     ) -> None:
-        self.view, self.launches, self.outputs, self.axis, self.every = view, launches, outputs, axis, held
-        self.style = Style(view)
-        bytes_each = sum(one.pitch * _WORD for one in held)
-        threads = next((n for n in (128, 64, 32) if n * bytes_each <= _STATIC_BYTES), 0)
-        if not threads:
-            raise Refused("the structures of a warp do not fit into shared memory")
-        self.count = self.style.constant("kStructures", str(threads), "of a block, one for each thread")
-        self.first, self.held = self.style.local(f"{axis.name}0"), self.style.local("held")
-        self.t = self.style.local("t")
+        super().__init__(view, launches, outputs, axis, held, name="kStructures", of="structures")
         self.names = {one.parameter.name: self._named(one) for one in held}
 
     def _named(self, one: _Held) -> tuple[str, str, str]:
@@ -217,78 +205,33 @@ class _Writer:
         own = kind[:1].upper() + kind[1:] if len(self.every) == 1 else name
         return tuple(map(self.style.local, (f"held{name}", f"words{name}", f"own{own}")))  # type: ignore[return-value]
 
-    def result(self) -> RewriteResult:
-        """All edits."""
-        for launch in self.launches.read():
-            limit = host_text(self.view, self.launches, launch, self.axis.limit)
-            self.launches.set(launch.grid, {0: rounded_up(limit, self.count)})
-            self.launches.set(launch.block, {0: self.count})
-        view, newline = self.view, self.view.text.newline
-        code = self.style.lines("\n".join(self._lines()))
-        text = f"{{{newline}{code}{newline}{self.style.margin}}}"
-        edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), text)
-        edits = (self.style.constants(), edit, *self.launches.edits())
-        names = ", ".join(self.names)
-        return RewriteResult(
-            edits, title=f"Bring structures of {names} through shared memory", caveat=_CAVEAT
-        )
+    def bytes_of(self, one: _Held) -> int:
+        return one.pitch * _WORD
 
-    def _lines(self) -> Iterator[str]:
-        axis = self.axis
-        for one in self.every:
-            yield f"__shared__ unsigned {self.names[one.parameter.name][0]}[{self.count} * {one.pitch}];"
-        yield f"const {unqualified(axis.type)} {self.first} = blockIdx.x * {self.count};"
-        left = f"{axis.limit} - {self.first}"
-        yield f"const int {self.held} = {left} < {self.count} ? {left} : {self.count};"
+    def shared(self, one: _Held) -> str:
+        return f"__shared__ unsigned {self.names[one.parameter.name][0]}[{self.count} * {one.pitch}];"
+
+    def placed(self) -> Iterator[str]:
         for one in self.every:
             name, constant = one.parameter.name, "" if one.written else "const "
             words = f"reinterpret_cast<{constant}unsigned*>({name} + {self.first})"
             yield f"{constant}unsigned* {self.names[name][1]} = {words};"
-        yield from (self._moved(one, inward=True) for one in self.every if one.needed)
-        if any(one.needed for one in self.every):
-            yield "__syncthreads();"
-        yield f"{axis.type} {axis.name} = {self.first} + threadIdx.x;"
-        tests = [f"{axis.name} < {axis.limit}", *self.outputs.uniform, *self.outputs.others]
-        yield f"if ({' && '.join(tests)}) {{"
-        yield from (indented(line) for line in self._work())
-        yield "}"
-        if any(one.written for one in self.every):
-            yield "__syncthreads();"
-        yield from (self._moved(one, inward=False) for one in self.every if one.written)
 
-    def _moved(self, one: _Held, *, inward: bool) -> str:
-        """The loop that brings the structures of one array in or out."""
+    def moved(self, one: _Held, *, inward: bool) -> str:
         t, (shared, words, _) = self.t, self.names[one.parameter.name]
         place = t if one.pitch == one.words else f"{t} / {one.words} * {one.pitch} + {t} % {one.words}"
         head = f"for (int {t} = threadIdx.x; {t} < {self.held} * {one.words}; {t} += {self.count})"
         inside, outside = f"{shared}[{place}]", f"{words}[{t}]"
         return f"{head} {inside} = {outside};" if inward else f"{head} {outside} = {inside};"
 
-    def _work(self) -> Iterator[str]:
-        replaced = list[tuple[Node, str]]()
+    def named(self) -> Iterator[str]:
         for one in self.every:
             shared, _, own = self.names[one.parameter.name]
             kind = one.parameter.element_type.replace("const", "").strip()
             constant = "" if one.written else "const "
             place = f"reinterpret_cast<{constant}{kind}*>({shared} + threadIdx.x * {one.pitch})"
             yield f"{constant}{kind}& {own} = *{place};"
-            replaced += [(use, own) for use in one.uses]
-        for declared in self.outputs.declared:
-            yield self._declaration(declared, replaced)
-        for node in self.outputs.work:
-            yield self.style.code(
-                substituted(self.view, node, self._within(node, replaced)), self.view.margin(node)
-            )
-
-    def _declaration(self, one: Declared, replaced: Sequence[tuple[Node, str]]) -> str:
-        head = f"{one.type} {one.stars}{one.name}"
-        if one.value is None:
-            return f"{head}{f' = {one.text}' if one.text else ''};"
-        return f"{head} = {substituted(self.view, one.value, self._within(one.value, replaced))};"
-
-    @staticmethod
-    def _within(node: Node, replaced: Sequence[tuple[Node, str]]) -> list[tuple[Node, str]]:
-        return [(n, s) for n, s in replaced if node.start_byte <= n.start_byte < node.end_byte]
+            self.replaced += [(use, own) for use in one.uses]
 
 
 REWRITE = Rewrite(

@@ -22,7 +22,8 @@ def by_chance(ptx: str, kernel: str) -> bool:
 
     True as well where the PTX does not hold the kernel. What it calls is looked for in all of the unit.
     """
-    body = dict(bodies_of(ptx)).get(unit_free_name(kernel))
+    wanted = unit_free_name(kernel)
+    body = next((text for name, text in bodies_of(ptx) if name == wanted), None)
     if body is None:
         return True
     return bool(_BY_CHANCE.search(ptx if _CALL.search(body) else body))

@@ -34,23 +34,32 @@ class NeverRan(msgspec.Struct, frozen=True):
 
 def never_ran(marks: Marks, ran: Sequence[str]) -> NeverRan | None:
     """What did not, on all the inputs that digits of marks were taken on; None where some are not this twin's."""
-    if not ran or any(len(digits) != max(marks.count, 1) for digits in ran):
+    if (found := _found(marks, ran)) is None:
         return None
-    found = [any(digits[k] == "1" for digits in ran) for k in range(marks.count)]
-    run = frozenset(line for k, lines in enumerate(marks.blocks) if found[k] for line in lines)
+    run = _places(marks, found)
     every = frozenset(line for lines in marks.blocks for line in lines)
     return NeverRan(every - run, _one_sided(marks.comparisons, found), _once(marks.loops, found))
 
 
 def untried(marks: Marks, ran: Sequence[str]) -> Untried | None:
     """What an edit asks for of which one answer never came, as `never_ran`."""
+    if (found := _found(marks, ran)) is None:
+        return None
+    led = _led_to(marks, found)
+    places = frozenset(line for k in led for line in marks.blocks[k]) - _places(marks, found)
+    return Untried(places, _one_sided([c for c in marks.comparisons if c.asks], found))
+
+
+def _found(marks: Marks, ran: Sequence[str]) -> list[bool] | None:
+    """Which marks any digits have; None where there are none, or some are not this twin's."""
     if not ran or any(len(digits) != max(marks.count, 1) for digits in ran):
         return None
-    found = [any(digits[k] == "1" for digits in ran) for k in range(marks.count)]
-    run = frozenset(line for k, lines in enumerate(marks.blocks) if found[k] for line in lines)
-    led = _led_to(marks, found)
-    places = frozenset(line for k in led for line in marks.blocks[k]) - run
-    return Untried(places, _one_sided([c for c in marks.comparisons if c.asks], found))
+    return [any(digits[k] == "1" for digits in ran) for k in range(marks.count)]
+
+
+def _places(marks: Marks, found: Sequence[bool]) -> frozenset[Line]:
+    """What of the source ran."""
+    return frozenset(line for k, lines in enumerate(marks.blocks) if found[k] for line in lines)
 
 
 def _led_to(marks: Marks, found: Sequence[bool]) -> set[int]:

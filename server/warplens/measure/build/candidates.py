@@ -318,7 +318,7 @@ class Builder:
             candidate=candidate,
             compiled=compiled,
             job=job_of(candidate, compiled, unit, baseline, program, rule=self._rule(candidate, text, name)),
-            identical=unit.digest == baseline.digest and _same_geometry(candidate),
+            identical=unit.digest == baseline.digest and candidate.keeps_geometry,
             seconds=time.monotonic() - started,
             ptx=unit.evidence.ptx_path,
         )
@@ -334,7 +334,7 @@ class Builder:
 
     def _rule(self, candidate: Candidate, text: SourceText, kernel: str) -> GridRule | None:
         """Of a candidate's grid, where it has one of its own."""
-        if _same_geometry(candidate):
+        if candidate.keeps_geometry:
             return None
         return grid_rule(File(text, parse(text, self.workload.source)), kernel)
 
@@ -395,8 +395,3 @@ def _blames_the_text(error: Exception) -> bool:
     if not isinstance(error, CompileError) or "Permission denied" in error.output:
         return False
     return any(message.severity == "error" and message.line for message in error.messages)
-
-
-def _same_geometry(candidate: Candidate) -> bool:
-    geometry = (candidate.grid, candidate.block, candidate.dynamic_shared_bytes)
-    return not (candidate.asks_program or candidate.grid_by_rule) and geometry == (None, None, None)

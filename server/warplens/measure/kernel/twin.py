@@ -21,6 +21,7 @@ from warplens_tools.toolchain.symbols import unit_free_name, variables
 
 #: What is not known where there is no twin, or it cannot be asked.
 WHAT_RAN = "what of the kernel ran"
+_LINKED = "its unit is linked with others' device code"
 
 
 class Twin(msgspec.Struct, frozen=True):
@@ -40,61 +41,32 @@ class Marking:
         self.ran: list[str] = []
 
 
-def twin_of(
-    unit: Unit,
-    compiled: CompiledKernel,
-    program: bytes,
-    *,
-    toolchain: Toolchain,
-    folder: Path,
-    timeout: float | None,
-    task: Task,
-) -> Twin | Unknown:
-    """The twin of a unit's kernel, or why there is none; `program` is the built program's file.
-
-    Raises:
-        CancelledError: as named.
-    """
-    if unit.linked is not None:
-        return Unknown(WHAT_RAN, "its unit is linked with others' device code")
-    live = unit.live(program)
-    known = {unit_free_name(v.name): live.get(v.name, "") for v in variables(unit.own)}
-    assembling = _Assembling(toolchain, unit.evidence.arch, folder, timeout, task)
-    return assembling.twin(marked(unit.ptx, compiled.mangled), compiled.mangled, known)
-
-
-def twin_of_edited(
-    built: Built,
-    unit: Unit,
-    *,
-    toolchain: Toolchain,
-    folder: Path,
-    timeout: float | None,
-    task: Task,
-) -> Twin | Unknown:
-    """The same of a candidate; `unit` is its baseline's.
-
-    Raises:
-        CancelledError: as named.
-    """
-    if unit.linked is not None or not built.ptx:
-        return Unknown(WHAT_RAN, "its unit is linked with others' device code")
-    known = {unit_free_name(v.name): v.live for v in built.job.variables}
-    assembling = _Assembling(toolchain, unit.evidence.arch, folder, timeout, task)
-    found = marked(Path(built.ptx).read_text(errors="replace"), built.job.entry, choices=True)
-    return assembling.twin(found, built.job.entry, known)
-
-
-class _Assembling(msgspec.Struct, frozen=True):
-    """How a twin becomes what the probe loads."""
+class Assembling(msgspec.Struct, frozen=True):
+    """How a twin becomes what the probe loads. Every method raises CancelledError where `task` was stopped."""
 
     toolchain: Toolchain
-    arch: str
     folder: Path
     timeout: float | None
     task: Task
 
-    def twin(self, found: Marked | None, kernel: str, known: Mapping[str, str]) -> Twin | Unknown:
+    def of_kernel(self, unit: Unit, compiled: CompiledKernel, program: bytes) -> Twin | Unknown:
+        """The twin of a unit's kernel, or why there is none; `program` is the built program's file."""
+        if unit.linked is not None:
+            return Unknown(WHAT_RAN, _LINKED)
+        live = unit.live(program)
+        known = {unit_free_name(v.name): live.get(v.name, "") for v in variables(unit.own)}
+        found = marked(unit.ptx, compiled.mangled)
+        return self._twin(found, compiled.mangled, known, unit.evidence.arch)
+
+    def of_edited(self, built: Built, unit: Unit) -> Twin | Unknown:
+        """The same of a candidate; `unit` is its baseline's."""
+        if unit.linked is not None or not built.ptx:
+            return Unknown(WHAT_RAN, _LINKED)
+        known = {unit_free_name(v.name): v.live for v in built.job.variables}
+        found = marked(Path(built.ptx).read_text(errors="replace"), built.job.entry, choices=True)
+        return self._twin(found, built.job.entry, known, unit.evidence.arch)
+
+    def _twin(self, found: Marked | None, kernel: str, known: Mapping[str, str], arch: str) -> Twin | Unknown:
         """Of a kernel by its mangled name; `known`: the program's variables by their names whatever the unit."""
         if found is None:
             return Unknown(WHAT_RAN, "its PTX cannot be read")
@@ -103,7 +75,7 @@ class _Assembling(msgspec.Struct, frozen=True):
         text.write_text(found.text)
         try:
             ptxas = self.toolchain.require("ptxas")
-            command = [ptxas.path, f"-arch={self.arch}", str(text), "-o", str(cubin)]
+            command = [ptxas.path, f"-arch={arch}", str(text), "-o", str(cubin)]
             env = tool_environment(self.folder)
             done = run(command, cwd=self.folder, env=env, timeout=self.timeout, task=self.task)
         except WarplensError as error:

@@ -10,15 +10,16 @@
 #include "oracle.h"
 
 namespace warplens {
+namespace {
 
 // How often the baseline is launched before its results are said to be others.
 constexpr int kMostAgain = 8;
 
+}  // namespace
+
 // Once it is known that the baseline's own results are always the same, and how they lie.
 void Oracle::begin_on_card() {
-    const auto& own = cases_[0].expected;
-    const bool simple = std::all_of(own.begin(), own.end(), [](const Expected& e) { return is_simple(e); });
-    if (!simple || needs_bounds() || job_.option("lazily") < 2) return;
+    if (!is_simple(cases_[0]) || needs_bounds() || job_.option("lazily") < 2) return;
     card_ = std::make_unique<OnCard>(stretches_, memory_, stream_);
     if (!card_->ready()) return card_.reset();
     for (std::size_t k = 0; k < stretches_.size(); ++k) {
@@ -28,11 +29,11 @@ void Oracle::begin_on_card() {
 }
 
 // Results that are always the same, and are compared by no more than their size and how far moving inputs moves them.
-bool Oracle::is_simple(const Expected& e) {
-    return e.repeats && !e.leftover && !e.unordered && e.spread.empty() && e.reference.empty() && e.apart.empty() && !e.odd && !e.partial;
+bool Oracle::is_simple(const Case& c) {
+    return std::all_of(c.expected.begin(), c.expected.end(), [](const Expected& e) {
+        return e.repeats && !e.leftover && !e.unordered && e.spread.empty() && e.reference.empty() && e.apart.empty() && !e.odd && !e.partial;
+    });
 }
-
-bool Oracle::is_simple(const Case& c) { return std::all_of(c.expected.begin(), c.expected.end(), [](const Expected& e) { return is_simple(e); }); }
 
 // As `capture`, with all of it left on the card, and as it lies there what is clean.
 void Oracle::capture_on_card(Case& c) {
@@ -44,18 +45,9 @@ void Oracle::capture_on_card(Case& c) {
     on_card_ = &c;
     mark_on_card();
     c.expected.clear();
-    for (std::size_t k = 0; k < stretches_.size(); ++k) {
-        Expected e;
-        e.element = stretches_[k].element;
-        e.widened = job_.widened && e.element == Element::f64;
-        e.whole = stretches_[k].whole;
-        e.written = written_[k];
-        c.expected.push_back(std::move(e));
-    }
-    for (const bool mean : {false, true}) {
-        c.unclean[mean] = 0;
-        for (std::size_t k = 0; k < stretches_.size(); ++k) c.unclean[mean] += card_->unclean(k, mean);
-    }
+    for (std::size_t k = 0; k < stretches_.size(); ++k) c.expected.push_back(unread(k));
+    const Counts counts = card_->unclean();
+    c.unclean[false] = counts.found, c.unclean[true] = counts.large;
     c.lies_there = true;
     // these are compared with others' results, or by what parts of them come to
     const bool alone = c.variant.any([](const Variant& v) { return v.kind == Variant::aliased || v.kind == Variant::shifted; });
@@ -105,15 +97,9 @@ bool Oracle::has_results(Case& c) { return on_card_ == &c || compute_again(c); }
 bool Oracle::learn_on_card(Case& c) {
     if (inputs_.floats().empty() || !floats() || job_.option("perturb") == 0) return c.bounded = true, false;
     const int pairs = c.pairs ? c.pairs : moved_pairs(c.variant.own());
-    const double move = how_far();
-    for (int i = 0; i < pairs; ++i) {
-        const std::uint64_t seed = seed_of_pair(i);
-        run_moved(c, move, seed);
-        card_->keep(OnCard::up);
-        run_moved(c, -move, seed);
-        for (std::size_t k = 0; k < stretches_.size(); ++k) card_->add_moved(k, move, pairs, i == 0);
-    }
-    c.pairs = pairs;
+    run_pairs(c, 0, pairs, [&] { card_->keep(OnCard::up); }, [&](double move, int pair) {
+        for (std::size_t k = 0; k < stretches_.size(); ++k) card_->add_moved(k, move, pairs, pair == 0);
+    });
     if (c.bounded) return true;
     Sight all;
     for (std::size_t k = 0; k < stretches_.size(); ++k) {
@@ -129,8 +115,7 @@ bool Oracle::learn_on_card(Case& c) {
     }
     c.bounded = true;
     c.seen = all;
-    // what is NaN is not looked at for its size
-    c.mute = !c.variant.odd() && all.blind();
+    mute(c, all);
     return true;
 }
 
@@ -162,7 +147,7 @@ void Oracle::take_home(Case& c) {
     }
     if (c.learned) return;
     learn_rounding(c);
-    c.mute = !c.variant.odd() && sight(c).blind();
+    mute(c, sight(c));
 }
 
 Outcome Oracle::weigh_on_card(const Case& of, const Chunks& differing) {

@@ -122,6 +122,21 @@ struct Share {
     std::uint64_t compared = 0, coarse = 0, wrong = 0, differing = 0, jumps = 0;
 };
 
+WARPLENS_BOTH Share joined(const Share& a, const Share& b) {
+    Share both;
+    both.expected = a.expected + b.expected;
+    both.got = a.got + b.got;
+    both.difference = a.difference + b.difference;
+    both.ratio = larger(a.ratio, b.ratio);
+    both.jump = larger(a.jump, b.jump);
+    both.compared = a.compared + b.compared;
+    both.coarse = a.coarse + b.coarse;
+    both.wrong = a.wrong + b.wrong;
+    both.differing = a.differing + b.differing;
+    both.jumps = a.jumps + b.jumps;
+    return both;
+}
+
 // What kernels count that have no more to say of a stretch.
 struct Counts {
     unsigned long long found = 0, large = 0, largest = 0;  // `largest`: the bits of a double

@@ -30,15 +30,6 @@ double half_to_double(std::uint16_t bits) {
     return bits & 0x8000 ? -value : value;
 }
 
-// A quarter of the largest finite value.
-double large(Element element) {
-    switch (element) {
-        case Element::f64: return 0x1p1022;
-        case Element::f16: return 16384;
-        default: return 0x1p126;
-    }
-}
-
 // The largest finite value of a 16-bit type, which is computed in a wider one; 0 for others.
 double largest(Element element) { return element == Element::f16 ? 65504 : element == Element::bf16 ? 0x1.fep127 : 0; }
 
@@ -238,6 +229,14 @@ bool right_as_floats(const Expected& expected, const std::uint8_t* got, const To
 }
 
 }  // namespace
+
+double large(Element element) {
+    switch (element) {
+        case Element::f64: return 0x1p1022;
+        case Element::f16: return 16384;
+        default: return 0x1p126;
+    }
+}
 
 Difference difference_of(const Share& share, const std::map<std::size_t, std::uint64_t>& jumps, const Expected& expected) {
     Part part;

@@ -42,6 +42,7 @@ using Floats = std::vector<float, Unset<float>>;
 std::size_t element_size(Element element);   // 1 for `other` and `integer`: compared as bytes
 bool is_floating(Element element);
 double load(Element element, const std::uint8_t* at);
+double large(Element element);                // a quarter of the largest finite value
 void store(Element element, std::uint8_t* at, double value);  // floats only
 // Whether the contents hold the same elements, in whatever order, but for a chance of 2^-64. No proof against whoever
 // chooses the contents: `compare` sorts.

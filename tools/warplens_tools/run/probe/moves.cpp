@@ -54,8 +54,7 @@ bool Oracle::learns_bounds(const Case& of, const Outcome& first) {
     // whatever was written beyond what a launch's own start puts back; nobody is right by bounds that are not learned
     if (!recover()) throw Refused("unproven", "the program's memory could not be put back, so that other results cannot be compared");
     ask_again([&] { learn_rounding(c); });
-    // what is NaN is not looked at for its size
-    c.mute = !c.variant.odd() && sight(c).blind();
+    mute(c, sight(c));
     return true;
 }
 
@@ -87,24 +86,37 @@ double Oracle::how_far() const {
     return move;
 }
 
-// As many pairs of moves as bring those of a case from one number to another.
-void Oracle::move_inputs(Case& c, int from, int pairs) {
+// As many pairs of moves as bring those of a case from one number to another: `up` takes what memory holds then, and
+// `down`, which is told how far and which pair, what it holds after the other one.
+void Oracle::run_pairs(Case& c, int from, int pairs, const std::function<void()>& up, const std::function<void(double, int)>& down) {
     const double move = how_far();
-    up_.resize(stretches_.size());
     for (int i = from; i < pairs; ++i) {
-        const std::uint64_t seed = seed_of_pair(i);
+        const std::uint64_t seed = job_.seed + 7919u * static_cast<unsigned>(i);
         run_moved(c, move, seed);
+        up();
+        run_moved(c, -move, seed);
+        down(move, i);
+    }
+    c.pairs = pairs;
+}
+
+void Oracle::move_inputs(Case& c, int from, int pairs) {
+    up_.resize(stretches_.size());
+    auto keep = [&] {
         for (std::size_t k = 0; k < stretches_.size(); ++k) {
             if (!is_floating(stretches_[k].element)) continue;
             up_[k].resize(stretches_[k].held());
             memory_.read(stretches_[k], up_[k].data());
         }
-        run_moved(c, -move, seed);
+    };
+    run_pairs(c, from, pairs, keep, [&](double move, int) {
         for (std::size_t k = 0; k < stretches_.size(); ++k)
             if (is_floating(stretches_[k].element)) add_moved(c.expected[k], up_[k].data(), read_now(k), move, pairs);
-    }
-    c.pairs = pairs;
+    });
 }
+
+// What is NaN is not looked at for its size.
+void Oracle::mute(Case& c, const Sight& seen) { c.mute = !c.variant.odd() && seen.blind(); }
 
 bool Oracle::learns_more(const Case& of, const Outcome& first) {
     if (of.lies_there) return false;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "driver.h"
 
@@ -21,9 +22,6 @@ constexpr std::size_t kSampled = 1u << 20;
 std::size_t aligned(std::size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; }
 
 unsigned blocks_for(std::uint64_t count) { return static_cast<unsigned>(std::clamp<std::uint64_t>((count + kThreads - 1) / kThreads, 1, kMostBlocks)); }
-
-// A quarter of the largest finite value: beyond it another order of adding might make an infinity.
-double most_of(Element element) { return element == Element::f64 ? 0x1p1022 : element == Element::f16 ? 16384 : 0x1p126; }
 
 }  // namespace
 
@@ -71,9 +69,6 @@ bool OnCard::lay_out() {
 
 CUdeviceptr OnCard::memory(std::size_t k) const { return memory_.blocks[stretches_[k].block].at + stretches_[k].offset; }
 
-// How many bytes of results that have no element of their own are looked at in one go.
-unsigned OnCard::width_of(std::size_t k) const { return static_cast<unsigned>(parts_[k].size); }
-
 void OnCard::keep(Slot slot) {
     for (std::size_t k = 0; k < parts_.size(); ++k) check(cuMemcpyDtoDAsync(in(slot, k), memory(k), parts_[k].bytes, stream_), "keeping results");
 }
@@ -100,21 +95,25 @@ void OnCard::launch(CUfunction function, std::uint64_t count, void** arguments) 
     check(cuLaunchKernel(function, blocks_for(count), 1, 1, kThreads, 1, 1, 0, stream_, arguments, nullptr), "weighing results");
 }
 
-// The last argument is where the counts lie.
-Counts OnCard::counted(const std::string& kernel, std::uint64_t count, std::vector<void*> arguments) {
+// The last argument is where the counts lie, which all that `by` launches add to.
+Counts OnCard::counted(const std::function<void()>& by) {
     check(cuMemsetD8Async(shares_, 0, sizeof(Counts), stream_), "counting results");
-    arguments.push_back(&shares_);
-    launch(memory_.helpers().named("warplens_" + kernel), count, arguments.data());
+    by();
     Counts all;
     check(cuStreamSynchronize(stream_), "counting results");
     check(cuMemcpyDtoH(&all, shares_, sizeof all), "reading counts");
     return all;
 }
 
+void OnCard::count(const std::string& kernel, std::uint64_t count, std::vector<void*> arguments) {
+    arguments.push_back(&shares_);
+    launch(memory_.helpers().named("warplens_" + kernel), count, arguments.data());
+}
+
 std::uint64_t OnCard::mark(std::size_t k) {
     CUdeviceptr before = in(first, k), after = memory(k), mask = written(k);
     std::uint64_t count = parts_[k].count;
-    return counted("mark_" + std::to_string(width_of(k)), count, {&before, &after, &mask, &count}).found;
+    return counted([&] { this->count("mark_" + std::to_string(parts_[k].size), count, {&before, &after, &mask, &count}); }).found;
 }
 
 void OnCard::save(Slot slot, std::size_t k) {
@@ -132,47 +131,48 @@ void OnCard::poison(std::size_t k, std::uint64_t seed) {
 bool OnCard::turn_far(std::size_t k) {
     CUdeviceptr data = memory_.saved(stretches_[k]), lay = in(original, k), becomes = in(right, k), mask = written(k);
     std::uint64_t words = parts_[k].bytes / 4;
-    return counted("turn_far", words, {&data, &lay, &becomes, &mask, &words}).found;
+    return counted([&] { count("turn_far", words, {&data, &lay, &becomes, &mask, &words}); }).found;
 }
 
 void OnCard::outgrow(std::size_t k) {
     const Element element = stretches_[k].element;
-    CUdeviceptr results = in(right, k), data = memory_.saved(stretches_[k]), mask = written(k);
-    std::uint64_t count = parts_[k].count;
-    double most = most_of(element);
-    const Counts counts = counted("unclean_" + Helpers::word_for(element), count, {&results, &count, &most});
+    const Counts counts = counted([&] { count_unclean(k, in(right, k)); });
     double largest;
     std::memcpy(&largest, &counts.largest, sizeof largest);
-    double wanted = std::min(4 * largest, most);
+    CUdeviceptr data = memory_.saved(stretches_[k]), mask = written(k);
+    std::uint64_t count = parts_[k].count;
+    double wanted = std::min(4 * largest, large(element));
     void* arguments[] = {&data, &mask, &count, &wanted};
     launch(memory_.helpers().of("outgrow", element), count, arguments);
 }
 
-std::uint64_t OnCard::neither(std::size_t k) {
-    CUdeviceptr now = memory(k), one = in(right, k), other = in(first, k);
-    std::uint64_t count = parts_[k].count;
-    return counted("differ_" + std::to_string(width_of(k)), count, {&now, &one, &other, &count}).found;
+// How many of so many elements of so many bytes are neither of two others.
+std::uint64_t OnCard::unlike(CUdeviceptr now, CUdeviceptr one, CUdeviceptr other, std::size_t bytes, std::uint64_t count) {
+    return counted([&] { this->count("differ_" + std::to_string(bytes), count, {&now, &one, &other, &count}); }).found;
 }
 
+std::uint64_t OnCard::neither(std::size_t k) { return unlike(memory(k), in(right, k), in(first, k), parts_[k].size, parts_[k].count); }
+
 std::uint64_t OnCard::differing(std::size_t k, Slot slot, std::size_t bytes) {
-    CUdeviceptr now = in(slot, k), one = in(right, k);
-    std::uint64_t count = std::min(bytes, parts_[k].bytes);
-    return counted("differ_1", count, {&now, &one, &one, &count}).found;
+    return unlike(in(slot, k), in(right, k), in(right, k), 1, std::min(bytes, parts_[k].bytes));
 }
 
 std::uint64_t OnCard::differing_at(std::size_t k, CUdeviceptr block) {
-    CUdeviceptr now = block + stretches_[k].offset, one = in(right, k);
-    std::uint64_t count = parts_[k].bytes;
-    return counted("differ_1", count, {&now, &one, &one, &count}).found;
+    return unlike(block + stretches_[k].offset, in(right, k), in(right, k), 1, parts_[k].bytes);
 }
 
-std::uint64_t OnCard::unclean(std::size_t k, bool mean) {
-    if (!is_floating(stretches_[k].element)) return 0;
-    CUdeviceptr data = memory(k);
+void OnCard::count_unclean(std::size_t k, CUdeviceptr data) {
+    const Element element = stretches_[k].element;
     std::uint64_t count = parts_[k].count;
-    double most = most_of(stretches_[k].element);
-    const Counts counts = counted("unclean_" + Helpers::word_for(stretches_[k].element), count, {&data, &count, &most});
-    return mean ? counts.large : counts.found;
+    double most = large(element);
+    this->count("unclean_" + Helpers::word_for(element), count, {&data, &count, &most});
+}
+
+Counts OnCard::unclean() {
+    return counted([&] {
+        for (std::size_t k = 0; k < parts_.size(); ++k)
+            if (is_floating(stretches_[k].element)) count_unclean(k, memory(k));
+    });
 }
 
 void OnCard::add_moved(std::size_t k, double move, int pairs, bool begins) {
@@ -223,13 +223,18 @@ Weighing OnCard::weighing(std::size_t k, const Expected& e, const Tolerance& tol
     return w;
 }
 
+std::vector<Pool> OnCard::read_jumps() {
+    std::vector<Pool> found(kPools);
+    check(cuStreamSynchronize(stream_), "weighing results");
+    check(cuMemcpyDtoH(found.data(), jumps_, kPools * sizeof(Pool)), "reading jumps");
+    return found;
+}
+
 void OnCard::find_jumps(std::size_t k, Expected& e, const Tolerance& tolerance) {
     Weighing w = weighing(k, e, tolerance, true);
     void* arguments[] = {&w};
     launch(memory_.helpers().of("jumps", stretches_[k].element), w.count, arguments);
-    std::vector<Pool> found(kPools);
-    check(cuStreamSynchronize(stream_), "weighing results");
-    check(cuMemcpyDtoH(found.data(), jumps_, kPools * sizeof(Pool)), "reading jumps");
+    const std::vector<Pool> found = read_jumps();
     for (std::size_t p = 0; p < kPools; ++p) e.pools[p].jump = found[p].jump, e.pools[p].jumps = found[p].jumps;
 }
 
@@ -240,13 +245,7 @@ Share OnCard::shared_out(Element element, Weighing& w) {
     std::vector<Share> shares(blocks_for(w.count));
     check(cuStreamSynchronize(stream_), "weighing results");
     check(cuMemcpyDtoH(shares.data(), shares_, shares.size() * sizeof(Share)), "reading shares");
-    Share all;
-    for (const Share& s : shares) {
-        all.expected += s.expected, all.got += s.got, all.difference += s.difference;
-        all.ratio = std::max(all.ratio, s.ratio), all.jump = std::max(all.jump, s.jump);
-        all.compared += s.compared, all.coarse += s.coarse, all.wrong += s.wrong, all.differing += s.differing, all.jumps += s.jumps;
-    }
-    return all;
+    return std::accumulate(shares.begin(), shares.end(), Share(), joined);
 }
 
 Difference OnCard::weigh(std::size_t k, const Expected& e, const Tolerance& tolerance, bool moved, bool& elements_differ) {
@@ -261,8 +260,7 @@ Difference OnCard::weigh(std::size_t k, const Expected& e, const Tolerance& tole
     elements_differ = elements_differ || share.differing;
     std::map<std::size_t, std::uint64_t> jumps;
     if (share.jumps) {
-        std::vector<Pool> found(kPools);
-        check(cuMemcpyDtoH(found.data(), jumps_, kPools * sizeof(Pool)), "reading jumps");
+        const std::vector<Pool> found = read_jumps();
         for (std::size_t p = 0; p < kPools; ++p)
             if (found[p].jumps) jumps[p] = found[p].jumps;
     }

@@ -7,6 +7,7 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -53,8 +54,8 @@ class OnCard {
     // How many elements of a slot are not the right ones; only of the first `bytes`, and elsewhere, where that is said.
     std::uint64_t differing(std::size_t stretch, Slot slot, std::size_t bytes = SIZE_MAX);
     std::uint64_t differing_at(std::size_t stretch, CUdeviceptr block);
-    // As `count_unclean`, of what memory holds now.
-    std::uint64_t unclean(std::size_t stretch, bool mean);
+    // As `count_unclean`, of what all stretches hold now: all, and those that are large but finite.
+    Counts unclean();
 
     // What a pair of moved runs says: up in its slot, down in memory.
     void add_moved(std::size_t stretch, double move, int pairs, bool begins);
@@ -76,9 +77,12 @@ class OnCard {
     CUdeviceptr magnitude(std::size_t stretch) const { return magnitudes_ + 4 * parts_[stretch].elements; }
     CUdeviceptr bend(std::size_t stretch) const { return bends_ + 4 * parts_[stretch].elements; }
     CUdeviceptr written(std::size_t stretch) const { return written_ + parts_[stretch].element; }
-    unsigned width_of(std::size_t stretch) const;
+    void count_unclean(std::size_t stretch, CUdeviceptr data);
+    std::uint64_t unlike(CUdeviceptr now, CUdeviceptr one, CUdeviceptr other, std::size_t bytes, std::uint64_t count);
+    std::vector<Pool> read_jumps();
     bool lay_out();
-    Counts counted(const std::string& kernel, std::uint64_t count, std::vector<void*> arguments);
+    Counts counted(const std::function<void()>& by);
+    void count(const std::string& kernel, std::uint64_t count, std::vector<void*> arguments);
     void launch(CUfunction function, std::uint64_t count, void** arguments);
     Share shared_out(Element element, Weighing& weighing);
     Weighing weighing(std::size_t stretch, const Expected& expected, const Tolerance& tolerance, bool moved);

@@ -144,7 +144,6 @@ class Oracle {
     Sums looked();                              // checksums; the next restore puts back what they show
     bool meets_by_chance() const;
     void begin_on_card();
-    static bool is_simple(const Expected& e);
     static bool is_simple(const Case& c);
     void capture_on_card(Case& c);
     void mark_on_card();
@@ -158,7 +157,9 @@ class Oracle {
     void take_home(Case& c);
     void forget_results();
     double how_far() const;                     // inputs are moved, relative
-    std::uint64_t seed_of_pair(int pair) const { return job_.seed + 7919u * static_cast<unsigned>(pair); }
+    void run_pairs(Case& c, int from, int pairs, const std::function<void()>& up, const std::function<void(double, int)>& down);
+    static void mute(Case& c, const Sight& seen);
+    Expected unread(std::size_t stretch) const;
     double run_once();                          // seconds
     int repeats_of(const Case& own, int done) const;
     int moved_pairs(bool own) const;

@@ -10,28 +10,13 @@ using warplens::Counts;
 using warplens::Share;
 using warplens::Weighing;
 
-__device__ inline Share joined(const Share& a, const Share& b) {
-    Share both;
-    both.expected = a.expected + b.expected;
-    both.got = a.got + b.got;
-    both.difference = a.difference + b.difference;
-    both.ratio = fmax(a.ratio, b.ratio);
-    both.jump = fmax(a.jump, b.jump);
-    both.compared = a.compared + b.compared;
-    both.coarse = a.coarse + b.coarse;
-    both.wrong = a.wrong + b.wrong;
-    both.differing = a.differing + b.differing;
-    both.jumps = a.jumps + b.jumps;
-    return both;
-}
-
 // A block's share of its threads' ones, of which there are `threads`; each kernel has `parts` of its own to join them in.
 constexpr unsigned threads = 256;
 __device__ inline void leave(const Share& mine, Share* parts, Share* out) {
     parts[threadIdx.x] = mine;
     for (unsigned half = blockDim.x / 2; half; half /= 2) {
         __syncthreads();
-        if (threadIdx.x < half) parts[threadIdx.x] = joined(parts[threadIdx.x], parts[threadIdx.x + half]);
+        if (threadIdx.x < half) parts[threadIdx.x] = warplens::joined(parts[threadIdx.x], parts[threadIdx.x + half]);
     }
     if (!threadIdx.x) out[blockIdx.x] = parts[0];
 }

@@ -237,7 +237,6 @@ void add_moved(Expected& e, const std::uint8_t* up, const std::uint8_t* down, do
 void expect_pairs(Expected& e, int pairs, int more) {
     const auto part = static_cast<float>(std::sqrt(double(pairs) / more));
     for (float& value : e.magnitude) value *= part;
-    e.common.clear();
 }
 
 int pairs_for(std::size_t results) { return results < 1024 ? 6 : results < 16u << 20 ? 2 : 1; }

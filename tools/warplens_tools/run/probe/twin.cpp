@@ -14,43 +14,36 @@ constexpr double kSlower = 8;
 }  // namespace
 
 void Twin::run(const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream, Results& results) {
-    if (!asked() || !why_not_.empty() || left_ <= 0) return;
-    const double started = now();
-    const auto all = [&](const Candidate& twin, Found& marks) {
-        const Found found = run_all(twin, baseline, memory, oracle, scrub, stream, results);
-        marks.insert(found.begin(), found.end());
-    };
-    guarded(why_not_, [&] { all(twin_, marks_); });
-    memory.unbind();
-    left_ -= now() - started;
-    if (!oracle.recover()) throw std::runtime_error("the snapshot was damaged by the kernel's twin");
-    if (!own_.cubin.empty() && own_why_not_.empty() && left_ > 0) {
-        const double then = now();
-        guarded(own_why_not_, [&] { all(own_, own_marks_); });
+    if (!asked() || !kernels_.why_not.empty()) return;
+    for (Side* side : {&kernels_, &own_}) {
+        if (side->twin.cubin.empty() || !side->why_not.empty() || left_ <= 0) continue;
+        const double started = now();
+        ask(*side, [&] { return run_all(side->twin, baseline, memory, oracle, scrub, stream, results); });
         memory.unbind();
-        left_ -= now() - then;
-        if (!oracle.recover()) throw std::runtime_error("the snapshot was damaged by a candidate's twin");
+        seconds_ += now() - started;
+        left_ -= now() - started;
+        if (!oracle.recover()) throw std::runtime_error(std::string("the snapshot was damaged by ") + side->words);
     }
-    seconds_ += now() - started;
 }
 
 // What a twin cannot be asked says nothing, but for what loses the card.
-void Twin::guarded(std::string& why_not, const std::function<void()>& run) {
+void Twin::ask(Side& side, const std::function<Found()>& run) {
     try {
-        run();
+        const Found found = run();
+        side.marks.insert(found.begin(), found.end());
     } catch (const Hung&) {
         throw;
     } catch (const DriverError& error) {
         if (is_sticky(error.status)) throw;
-        why_not = error.what();
+        side.why_not = error.what();
     } catch (const std::runtime_error& error) {
-        why_not = error.what();
+        side.why_not = error.what();
     }
 }
 
 Twin::Found Twin::run_all(const Candidate& twin, const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream, Results& results) {
     const double until = now() + left_;
-    const bool own = &twin == &own_;
+    const bool own = &twin == &own_.twin;
     Loaded loaded(twin, baseline, memory);
     loaded.bind();
     memory.restore(memory.variables());
@@ -75,14 +68,9 @@ Twin::Found Twin::run_all(const Candidate& twin, const Launch& baseline, Memory&
     return found;
 }
 
-const Twin::Marks* Twin::on(const Case& c) const {
-    const auto found = marks_.find(&c);
-    return why_not_.empty() && found != marks_.end() ? &found->second : nullptr;
-}
-
-const Twin::Marks* Twin::own_on(const Case& c) const {
-    const auto found = own_marks_.find(&c);
-    return own_why_not_.empty() && found != own_marks_.end() ? &found->second : nullptr;
+const Twin::Marks* Twin::Side::on(const Case& c) const {
+    const auto found = marks.find(&c);
+    return why_not.empty() && found != marks.end() ? &found->second : nullptr;
 }
 
 void Ran::add(const Twin& twin, const Case& c) {

@@ -23,30 +23,36 @@ class Twin {
 
     // `twin` and `own`, the candidate's, are loaded as candidates are, before any of them; nothing is run where the job has
     // none.
-    Twin(const Candidate& twin, const Candidate& own, const std::string& variable, double seconds) : twin_(twin), own_(own), variable_(variable), left_(seconds) {}
+    Twin(const Candidate& twin, const Candidate& own, const std::string& variable, double seconds) : kernels_{twin, "the kernel's twin", {}, {}}, own_{own, "a candidate's twin", {}, {}}, variable_(variable), left_(seconds) {}
 
     // One launch on each set of inputs, until there is no time left. What it cannot be asked says nothing, but for a launch
     // that faults or does not come back, which ends the visit as one of the kernel's own does.
     void run(const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream, Results& results);
 
     // What ran on a set of inputs; nullptr where that is not known.
-    const Marks* on(const Case& c) const;
+    const Marks* on(const Case& c) const { return kernels_.on(c); }
     // The same of the candidate's.
-    const Marks* own_on(const Case& c) const;
+    const Marks* own_on(const Case& c) const { return own_.on(c); }
     // Why nothing is known; empty where something is.
-    const std::string& why_not() const { return why_not_; }
+    const std::string& why_not() const { return kernels_.why_not; }
     double seconds() const { return seconds_; }
-    bool asked() const { return !twin_.cubin.empty(); }
+    bool asked() const { return !kernels_.twin.cubin.empty(); }
 
    private:
     using Found = std::map<const Case*, Marks>;
     Found run_all(const Candidate& twin, const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream, Results& results);
-    void guarded(std::string& why_not, const std::function<void()>& run);
+    struct Side {
+        const Candidate& twin;
+        const char* words;
+        std::string why_not;
+        Found marks;
+        const Marks* on(const Case& c) const;
+    };
+    void ask(Side& side, const std::function<Found()>& run);
 
-    const Candidate &twin_, &own_;
-    std::string variable_, why_not_, own_why_not_;
+    Side kernels_, own_;
+    std::string variable_;
     double left_, seconds_ = 0;
-    Found marks_, own_marks_;
 };
 
 // What ran on the sets of inputs that a candidate was compared on.

@@ -231,7 +231,9 @@ class Visit {
             // where places were drawn, which may overlap, whoever once comes to the same is right: the original does not always
             for (int again = 0; outcome.by_chance && c.variant.leads() && again < kOften && now() < compared_until_; ++again) {
                 scrub_.run(loaded.launch().function, in.baseline.function);
+                const double before = in.oracle.later();
                 const Outcome other = once(in, loaded, c);
+                compared_until_ += in.oracle.later() - before;
                 if (other.reason.empty()) outcome = other;
             }
             // no launch of the program's has it so, and nothing forbids one

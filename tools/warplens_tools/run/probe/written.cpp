@@ -221,16 +221,22 @@ void Oracle::capture(Case& c) {
     c.after = looked();
     c.expected.clear();
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
-        Expected e;
-        e.element = stretches_[i].element;
-        e.widened = job_.widened && e.element == Element::f64;
+        Expected e = unread(i);
         e.bytes.resize(stretches_[i].held());
-        e.whole = stretches_[i].whole;
-        e.written = written_[i];
         memory_.read(stretches_[i], e.bytes.data());
         if (!is_whole(i)) mark_written(*e.written, e.element, before_[i].data(), e.bytes.data());
         c.expected.push_back(std::move(e));
     }
+}
+
+// What is expected of a stretch, but for its contents.
+Expected Oracle::unread(std::size_t stretch) const {
+    Expected e;
+    e.element = stretches_[stretch].element;
+    e.widened = job_.widened && e.element == Element::f64;
+    e.whole = stretches_[stretch].whole;
+    e.written = written_[stretch];
+    return e;
 }
 
 bool Oracle::is_whole(std::size_t stretch) const {
