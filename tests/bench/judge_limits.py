@@ -12,8 +12,11 @@ from typing import Any
 from warplens.measure.judge import Judge
 from warplens.service.optimize import OptimizeOptions, optimize_path
 from warplens.service.service import Service
+from warplens_tools.arch.load import present_gpus
 from warplens_tools.process.task import Task
+from warplens_tools.run.probe.library import helper_kernels, probe_library
 from warplens_tools.run.workload import Workload
+from warplens_tools.toolchain.locate import resolve_toolchain
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ("product", "layer_norm", "histogram", "heat3d")
@@ -26,16 +29,26 @@ def measure_limits() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as home:
         os.environ["WARPLENS_HOME"] = home
         try:
+            once = _once_a_machine()
             rows = [_measured(ROOT / f"tests/gpu/programs/{name}.cu", Path(home)) for name in PROGRAMS]
         finally:
             os.environ.pop("WARPLENS_HOME")
             os.environ |= {"WARPLENS_HOME": before} if before is not None else {}
     return {
         "seconds": SECONDS,
+        "once_a_machine_seconds": once,
         "first_verdict_within_6_runs_and_6_s": sum(row["in_time"] for row in rows),
         "of": len(rows),
         "programs": rows,
     }
+
+
+def _once_a_machine() -> float:
+    """Seconds to build what is injected: a start on a machine that never had one waits so much longer."""
+    started, toolchain = time.monotonic(), resolve_toolchain()
+    probe_library(toolchain)
+    helper_kernels(toolchain, present_gpus()[0].arch)
+    return round(time.monotonic() - started, 2)
 
 
 def _measured(source: Path, folder: Path) -> dict[str, Any]:

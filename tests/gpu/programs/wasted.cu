@@ -1,10 +1,11 @@
-// A polynomial, and WASTE trips as long as its own that change nothing: every two of them flip the same bits. Whatever
-// even number of them is taken away is a true gain, and no input has another result. argv[1]: blocks.
+// A polynomial, and WASTE trips about as long as its own that change nothing: every two of them flip the same bits.
+// Whatever even number of them is taken away is a true gain, and no input has another result. Two are to stay: without
+// that loop the compiler schedules the other one otherwise, which costs more than is gained. argv[1]: blocks.
 #include <cstdio>
 #include <cstdlib>
 
 #define TRIPS 1000
-#define WASTE 30
+#define WASTE 42
 
 __global__ void polynomial(float* out, const float* coefficients, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
