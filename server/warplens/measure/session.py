@@ -26,7 +26,7 @@ from warplens.measure.kept import Kept, kept_of
 from warplens.measure.kernel.gate import of_equal_code, verdict_of
 from warplens.measure.kernel.survey import survey_run
 from warplens.measure.kernel.target import KernelShare, Target, choose, shares
-from warplens.measure.kernel.types import scratch_of, source_types
+from warplens.measure.kernel.types import ends_of, scratch_of, source_types
 from warplens.measure.kernel.visit_spec import VisitSpec
 from warplens.measure.kernel.visits import VisitResult, Visits
 from warplens.measure.program.whole import ProgramRun, require_success, run_program
@@ -244,6 +244,7 @@ def open_workload(session: Session, kernel: str, task: Task, *, fresh: bool = Fa
         held=types.held,
         optional=types.optional,
         scratch=scratch_of(file, unit),
+        most=ends_of(file, unit),
         ptx=unit.ptx,
         rule=grid_rule(file, target.compiled.qualified_name) or (),
         any_block=any_block(file, target.compiled.qualified_name),

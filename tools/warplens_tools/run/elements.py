@@ -93,17 +93,23 @@ def probed_parameters(
     source: Sequence[Parameter] = (),
     records: Mapping[str, Record] | None = None,
     scratch: Collection[int] = (),
+    most: Mapping[int, int] | None = None,
 ) -> tuple[JobParameter, ...]:
     """The parameters that the probe varies: pointers by what they lead to, and numbers and structures passed by value.
 
     `records` are the structures that the source defines, by name. Of all other structures the probe is told nothing.
-    What a launch leaves behind those of `scratch` only its own blocks read.
+    What a launch leaves behind those of `scratch` only its own blocks read. `most` are the largest integers by value
+    that the kernel's own arrays have room for, by parameter.
     """
     by_value = (_by_value(index, text, records or {}) for index, text in enumerate(_types(demangled, source)))
     pointers = pointer_parameters(demangled, source, records or {})
     return (
         *(msgspec.structs.replace(p, scratch=p.index in scratch) for p in pointers),
-        *(found for found in by_value if found is not None),
+        *(
+            msgspec.structs.replace(found, most=(most or {}).get(found.index, 0))
+            for found in by_value
+            if found is not None
+        ),
     )
 
 

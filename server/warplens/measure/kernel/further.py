@@ -214,6 +214,7 @@ class FurtherJudge:
                 parameters,
                 place.records,
                 place.scratch.get(compiled.qualified_name, ()),
+                place.most.get(compiled.qualified_name),
             ),
             geometries=pairs,
         )

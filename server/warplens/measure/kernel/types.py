@@ -17,6 +17,7 @@ from warplens_tools.run.probe.job import JobParameter
 from warplens_tools.run.variables import variable_parameters
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.symbols import unit_free_name
+from warplens_tools.tunable.array_ends import largest_that_fit
 from warplens_tools.tunable.scratch import unseen_after
 from warplens_tools.tunable.source import File
 
@@ -68,6 +69,12 @@ def scratch_of(file: File, unit: Unit) -> dict[str, frozenset[int]]:
         handed_on = frozenset(map(int, known.read & known.written))
         found[name] = found.get(name, handed_on) & handed_on
     return {name: kept for name, both in found.items() if both and (kept := both & unseen_after(file, name))}
+
+
+def ends_of(file: File, unit: Unit) -> dict[str, dict[int, int]]:
+    """By kernel and parameter the largest integers by value that the kernel's own arrays have room for."""
+    names = {kernel.qualified_name for kernel in unit.evidence.kernels}
+    return {name: most for name in names if (most := largest_that_fit(file, name))}
 
 
 def _headers(source: Path, dependencies: Sequence[str]) -> Iterator[SourceTree]:

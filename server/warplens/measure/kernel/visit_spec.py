@@ -50,6 +50,8 @@ class VisitSpec(msgspec.Struct, frozen=True):
     converted: tuple[tuple[int, Element], ...] = ()
     #: By kernel the parameters behind which no other one, and no host code, sees what a launch of it leaves.
     scratch: dict[str, frozenset[int]] = {}
+    #: By kernel and parameter the largest integers that its own arrays have room for.
+    most: dict[str, dict[int, int]] = {}
     #: The kernel's grid by the integers that host code passes; () where that is not known.
     rule: tuple[str, ...] = ()
     #: Whether host code chooses the length of its blocks as it runs.

@@ -298,6 +298,7 @@ class Visits:
                     place.parameters,
                     place.records,
                     place.scratch.get(place.target.compiled.qualified_name, ()),
+                    place.most.get(place.target.compiled.qualified_name),
                 ),
                 place.parameters,
                 place.optional,

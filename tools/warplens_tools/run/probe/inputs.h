@@ -175,6 +175,7 @@ class Inputs {
         Stretch from, to;
     };
     void find_pairs();
+    void stay_within(Given& made, std::mt19937_64& random) const;
     void change_words(Given& made, const Variant& variant, std::mt19937_64& random) const;
     int number_count() const;  // of integers by value
     void put_one(const Variant& variant, std::uint64_t seed, const Variant* beside = nullptr);

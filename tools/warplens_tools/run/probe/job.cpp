@@ -46,6 +46,7 @@ Parameter read_parameter(std::istringstream& line) {
         p.scalar = p.scalar || more == "scalar";
         p.optional = p.optional || more == "optional";
         p.scratch = p.scratch || more == "scratch";
+        if (more == "most") line >> p.most;
         if (more == "wide") line >> p.width;
         if (more == "whole") line >> p.whole;
         if (more == "structure") read_fields(line, p);

@@ -37,6 +37,7 @@ struct Parameter {
     std::size_t whole = 0;             // bytes of one element as it is declared, of all of a float4; 0: not known
     std::vector<Field> fields = {};
     bool scratch = false;              // what a launch leaves there only its own blocks read
+    std::int64_t most = 0;             // the largest number by value that the kernel's own arrays have room for; 0: not known
 };
 
 // An input move: every float input x becomes x * scale * (1 + noise * r), r uniform in [-1, 1]; with a scale of 0

@@ -60,6 +60,8 @@ class JobParameter(msgspec.Struct, frozen=True):
     whole: int = 0
     #: What a launch leaves there only its own blocks read.
     scratch: bool = False
+    #: The largest number passed by value for which the kernel has room in its own arrays; 0 where nothing is known.
+    most: int = 0
 
 
 #: Of integers: their buffers' values `redrawn` or `permuted`, some 0 or 1 (`flags`), nearly all one value (`skewed`),
@@ -349,6 +351,7 @@ def _parameter(p: JobParameter) -> str:
     words += ["scalar"] if p.scalar else []
     words += ["optional"] if p.optional else []
     words += ["scratch"] if p.scratch else []
+    words += ["most", str(p.most)] if p.most else []
     words += ["wide", str(p.width)] if p.width else []
     words += ["whole", str(p.whole)] if p.whole else []
     words += ["structure", str(p.size), str(len(p.fields))] if p.fields else []

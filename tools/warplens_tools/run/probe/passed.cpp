@@ -250,6 +250,22 @@ void Inputs::turn_bit(Given& made, int target) const {
     made.numbers.emplace_back(was, is);
 }
 
+// A number past the ends of the kernel's own arrays is none that it has results for: it is the largest instead, or, where
+// the program has that one, any less.
+void Inputs::stay_within(Given& made, std::mt19937_64& random) const {
+    for (const Parameter& p : job_.parameters) {
+        if (!p.scalar || p.most <= 0 || p.fields.size() || static_cast<std::size_t>(p.index) >= made.values.size()) continue;
+        auto& value = made.values[static_cast<std::size_t>(p.index)];
+        const auto width = static_cast<unsigned>(value.size());
+        const std::int64_t was = integer_at(by_value(static_cast<std::size_t>(p.index)), width), drawn = integer_at(value.data(), width);
+        if (drawn <= p.most || was > p.most) continue;
+        const std::int64_t is = was < p.most ? p.most : 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(p.most));
+        std::memcpy(value.data(), &is, width);
+        for (auto& [before, after] : made.numbers)
+            if (before == was && after == drawn) after = is;
+    }
+}
+
 // Of what is passed by value, what one kind of inputs makes of it.
 void Inputs::change_words(Given& made, const Variant& variant, std::mt19937_64& random) const {
     constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -289,6 +305,7 @@ void Inputs::change_words(Given& made, const Variant& variant, std::mt19937_64& 
     if (variant.kind == Variant::aliased) alias(made, variant.target);
     if (variant.kind == Variant::masked) turn_bit(made, variant.target);
     if (variant.kind == Variant::against) oppose(made, variant.target);
+    stay_within(made, random);
 }
 
 // What is read lies where the results go to: its contents, too, are there then.
