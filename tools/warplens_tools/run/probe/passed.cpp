@@ -19,6 +19,8 @@ constexpr std::int64_t kSmall = 64;
 constexpr double kMostGrown = 3;
 // Fewer than that leave threads of a warp without work.
 constexpr std::uint64_t kWarp = 32;
+// What versions by vectors and tiles go by.
+constexpr std::int64_t kStep = 16;
 // From here on one may be a length of rows or columns.
 constexpr std::int64_t kFewLong = 8;
 
@@ -251,7 +253,7 @@ void Inputs::turn_bit(Given& made, int target) const {
 }
 
 // A number past the ends of the kernel's own arrays is none that it has results for: it is the largest instead, or, where
-// the program has that one, any less.
+// the program has that one, any less, half of them in the steps that versions by vectors and tiles go by.
 void Inputs::stay_within(Given& made, std::mt19937_64& random) const {
     for (const Parameter& p : job_.parameters) {
         if (!p.scalar || p.most <= 0 || p.fields.size() || static_cast<std::size_t>(p.index) >= made.values.size()) continue;
@@ -259,7 +261,8 @@ void Inputs::stay_within(Given& made, std::mt19937_64& random) const {
         const auto width = static_cast<unsigned>(value.size());
         const std::int64_t was = integer_at(by_value(static_cast<std::size_t>(p.index)), width), drawn = integer_at(value.data(), width);
         if (drawn <= p.most || was > p.most) continue;
-        const std::int64_t is = was < p.most ? p.most : 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(p.most));
+        std::int64_t is = was < p.most ? p.most : 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(p.most));
+        if (is > kStep && random() % 2) is -= is % kStep;
         std::memcpy(value.data(), &is, width);
         for (auto& [before, after] : made.numbers)
             if (before == was && after == drawn) after = is;
