@@ -78,17 +78,17 @@ def defines_around(path: Path, unit: Path, project: Project) -> dict[str, str]:
     own = project.text(real).text
     words = set(_WORD.findall(own))
     found = ((n, b) for n, b in _defined(texts).items() if b is not None)
-    types = {f"{TYPEDEF}{n}": kind for n, kind in _types(texts).items() if n in words}
+    types = {f"{TYPEDEF}{n}": kind for n, kind in _types(texts, words).items()}
     return types | {n: b for n, b in found if n not in words or not _declares(own, n)}
 
 
-def _types(texts: Iterable[str]) -> dict[str, str]:
-    """The names that headers give to built-in types, with these; of several the widest, where all are integers."""
+def _types(texts: Iterable[str], words: set[str]) -> dict[str, str]:
+    """Those of the words that headers name built-in types by, with these."""
     known: dict[str, set[str]] = {}
     for text in texts:
         for old, name, alias, kind in _ALIAS.findall(text):
             known.setdefault(name or alias, set()).add(" ".join((old or kind).split()))
-    return built_in(known)
+    return built_in(known, sorted(words & known.keys()))
 
 
 def _real(project: Project, path: Path) -> Path:

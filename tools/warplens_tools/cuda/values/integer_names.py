@@ -5,7 +5,7 @@ parameter that is called an index."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from tree_sitter import Node
 
@@ -24,7 +24,6 @@ _ONE_NAME = re.compile(
 _INDEX = re.compile(
     r"(?:\A|_)(?:ind|idx|size|offset|int)|Ind(?:ex|[A-Z_]|\Z)|Idx|Size|Offset|Int(?:eger|Type|[A-Z_]|\Z)"
 )
-_MAX_DEPTH = 8
 #: What a header's name for a built-in type has before it among a text's macros.
 TYPEDEF = "typedef "
 
@@ -35,23 +34,33 @@ def aliases(tree: SourceTree) -> Mapping[str, frozenset[str]]:
     return tree.remembered("aliases", lambda: _aliases(tree))
 
 
-def built_in(known: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """The names of aliases that stand for built-in types, with these; of integers that differ with all, "|" between."""
+def built_in(known: Mapping[str, Collection[str]], wanted: Iterable[str]) -> dict[str, str]:
+    """Those of the wanted names that stand for built-in types, with these; of integers that differ with all, "|"
+    between."""
     found = {}
-    for name in known:
-        plain = _plain(known, name, 0)
+    for name in wanted:
+        plain = _ends(known, known.get(name, ()))
         whole = all(integer_type(kind) is not None for kind in plain)
         if plain and (whole or (len(plain) == 1 and type_bytes(next(iter(plain))) is not None)):
             found[name] = "|".join(sorted(plain))
     return found
 
 
-def _plain(known: Mapping[str, Collection[str]], written: str, depth: int) -> frozenset[str]:
-    """All that a type may come to, aliases followed."""
-    kinds = known.get(written.rsplit("::", 1)[-1], ()) if depth <= _MAX_DEPTH else ()
-    if not kinds:
-        return frozenset({written})
-    return frozenset().union(*(_plain(known, QUALIFIER.sub(" ", k).strip(), depth + 1) for k in kinds))
+def _ends(known: Mapping[str, Collection[str]], kinds: Iterable[str]) -> frozenset[str]:
+    """All that types may come to, names followed once each: headers give one name many types, some in circles."""
+    ends: set[str] = set()
+    followed: set[str] = set()
+    waiting = list(kinds)
+    while waiting:
+        written = QUALIFIER.sub(" ", waiting.pop()).strip()
+        named = _ONE_NAME.fullmatch(written)
+        name = named[1] if named else written
+        if integer_type(written) is not None or name not in known:
+            ends.add(written)
+        elif name not in followed:
+            followed.add(name)
+            waiting += known[name]
+    return frozenset(ends)
 
 
 def _aliases(tree: SourceTree) -> dict[str, frozenset[str]]:
@@ -76,23 +85,10 @@ def integer_names(tree: SourceTree) -> frozenset[tuple[str, Integer]]:
 def _integers(known: Mapping[str, Collection[str]]) -> list[tuple[str, Integer]]:
     found = []
     for name in known:
-        kinds = [_meaning(known, kind, 0) for kind in known[name]]
+        kinds = [integer_type(kind) for kind in _ends(known, known[name])]
         if kinds and None not in kinds:
             found.append((name, max((k for k in kinds if k is not None), key=lambda k: k.bytes)))
     return found
-
-
-def _meaning(known: Mapping[str, Collection[str]], written: str, depth: int) -> Integer | None:
-    named = _ONE_NAME.fullmatch(written)
-    direct = integer_type(written)
-    if direct is not None or named is None or depth > _MAX_DEPTH or named[1] not in known:
-        return direct
-    kinds = [_meaning(known, kind, depth + 1) for kind in known[named[1]]]
-    return (
-        max((k for k in kinds if k is not None), key=lambda k: k.bytes)
-        if kinds and None not in kinds
-        else None
-    )
 
 
 def integer_of(tree: SourceTree, written: str, at: Node | None = None) -> Integer | None:
