@@ -30,6 +30,7 @@ if (i < n) out[i] = tile[255 - threadIdx.x];
 **Threshold.** One setting of what all threads share (parameters, block indices) for which some threads of a block pass
 and others do not. Threads that returned before do not count: the hardware leaves them out. Where the other side of the
 branch has as many barriers it is information: the language leaves it undefined, the hardware counts arrivals alone.
+So is a barrier that orders nothing, which may go, and one of a kernel that is launched nowhere.
 
 **References.** CUDA C++ Programming Guide, "Synchronization Functions"; compute-sanitizer, synccheck.
 """
@@ -42,7 +43,13 @@ from warplens_tools.cuda.facts.divergent_barriers import DivergentBarrier as Bar
 from warplens_tools.cuda.facts.divergent_barriers import divergent_barriers
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.text import Span
+
+_CLOSE = (
+    "Close the branch before the barrier and open it again behind it, so that every thread of the block comes to the "
+    "barrier; delete it where each thread of the branch reads nothing but what it wrote itself, or what was complete "
+    "before."
+)
+_IDLE = "Delete it: no thread of the branch reads what another one wrote since the barrier before it."
 
 
 class DivergentBarrier(MicroTool):
@@ -55,31 +62,36 @@ class DivergentBarrier(MicroTool):
     relevant = ("memory", "latency", "compute", "launch")
 
     def check(self) -> Iterator[Finding]:
-        """One finding per branch, on its first barrier."""
-        found: dict[Span, list[Barrier]] = {}
+        """One finding per condition, on its first barrier that orders something, else its first one."""
+        found: dict[str, list[Barrier]] = {}
         for barrier in divergent_barriers(self.view.tree, self.view.kernel, self.view.dim3):
-            found.setdefault(barrier.condition, []).append(barrier)
-        for where, barriers in found.items():
-            condition, first = self.view.said(where).strip(), barriers[0]
+            found.setdefault(" ".join(self.view.said(barrier.condition).split()), []).append(barrier)
+        for condition, barriers in found.items():
+            first = min(barriers, key=lambda b: (b.idle, b.matched))
+            quiet = first.matched or first.idle or not self.view.launches.sites
             yield self.finding(
                 first.span,
-                severity="information" if first.matched else "warning",
+                severity="information" if quiet else "warning",
                 confidence="high" if first.always else "medium",
                 message=(
                     f"Barrier in a divergent branch: threads for which {condition} does not hold never reach this "
                     "__syncthreads(), which is undefined behaviour"
                     + ("" if first.always else ", in a block that the condition divides")
-                    + (
-                        ": the other side has as many barriers, which cards of today count alike."
-                        if first.matched
-                        else "."
-                    )
+                    + _aside(first)
                 ),
-                guidance=(
-                    "Close the branch before the barrier and open it again behind it, so that every thread of the "
-                    "block comes to the barrier; delete it where each thread of the branch reads nothing but what it "
-                    "wrote itself, or what was complete before."
-                ),
+                guidance=_IDLE if first.idle else _CLOSE,
                 evidence=(self.view.observe("condition that divides a block", condition, tier="source"),),
-                related=tuple(RelatedSpan(b.span, "and this one in the same branch") for b in barriers[1:]),
+                related=tuple(
+                    RelatedSpan(b.span, "and this one in a branch of the same condition")
+                    for b in barriers
+                    if b is not first
+                ),
             )
+
+
+def _aside(barrier: Barrier) -> str:
+    if barrier.idle:
+        return "; and it orders nothing, as each thread keeps to its own elements before and behind it."
+    if barrier.matched:
+        return ": the other side has as many barriers, which cards of today count alike."
+    return "."

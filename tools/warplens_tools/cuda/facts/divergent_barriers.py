@@ -11,6 +11,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.facts.barriers import is_barrier
 from warplens_tools.cuda.facts.conditions import Condition, read_condition
+from warplens_tools.cuda.facts.ordering import Ordering
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.callees import functions_named
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
@@ -31,6 +32,8 @@ class DivergentBarrier(msgspec.Struct, frozen=True):
     always: bool
     #: Whether the other side of the branch has as many barriers: undefined too, but the hardware counts arrivals.
     matched: bool = False
+    #: Whether it orders nothing: each thread keeps to its own elements between the barriers around it.
+    idle: bool = False
 
 
 def divergent_barriers(
@@ -41,21 +44,24 @@ def divergent_barriers(
     if expanded is None or kernel.broken:
         return ()
     reader = FormReader(expanded, block)
+    ordering = Ordering(tree, kernel, expanded, block)
     found = []
     for node in walk(expanded.function.body):
         if is_barrier(expanded.tree, node):
             divided = _dividing(expanded, reader, node, block)
             if divided is not None:
-                test, always, branch = divided
+                test, always, branch, condition = divided
                 span, matched = expanded.tree.span, _are_matched(expanded.tree, branch)
-                found.append(DivergentBarrier(span(node), span(test), always, matched))
+                idle = ordering.is_idle(node, branch, condition)
+                found.append(DivergentBarrier(span(node), span(test), always, matched, idle))
     return tuple(found)
 
 
 def _dividing(
     expanded: KernelTree, reader: FormReader, barrier: Node, block: Dim3
-) -> tuple[Node, bool, Node] | None:
-    """The innermost condition around a barrier that divides a block, whether it always does, and its branch."""
+) -> tuple[Node, bool, Node, Condition] | None:
+    """The innermost condition around a barrier that divides a block, whether it always does, its branch, and what it
+    asks."""
     current = barrier.parent
     while current is not None and current.start_byte >= expanded.function.body.start_byte:
         test = current.child_by_field_name("condition") if current.type == "if_statement" else None
@@ -64,7 +70,7 @@ def _dividing(
             divided = [_divides(condition, same, block) for same in _settings(condition)]
             if any(divided):
                 inner = test.named_children[0] if test.named_child_count == 1 else test
-                return inner, all(divided), current
+                return inner, all(divided), current, condition
         current = current.parent
     return None
 

@@ -35,8 +35,10 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 #: One of the arguments that a program was started with.
 _ARGUMENT = re.compile(r"\bargv\s*\[[^\][]*\]")
 #: The namespace whose body begins where a text ends; a `using namespace`. Of nested ones, the innermost name.
-_NAMESPACE = re.compile(r"\bnamespace\s+(?:\w+\s*::\s*)*(\w+)\s*\{?\s*$")
-_USING = re.compile(r"\busing\s+namespace\s+(?:\w+\s*::\s*|::\s*)*(\w+)\s*;")
+_NAMESPACE = re.compile(rb"\bnamespace\s+(?:\w+\s*::\s*)*(\w+)\s*\{?\s*\Z")
+#: Bytes that the head of a namespace has at most.
+_HEAD = 500
+_USING = re.compile(rb"\busing\s+namespace\s+(?:\w+\s*::\s*|::\s*)*(\w+)\s*;")
 _MAX_DEPTH = 12
 _INTEGERS = frozenset({"const", "constexpr", "plain"})
 
@@ -235,11 +237,19 @@ class Constants:
         found = [b for b in self.scopes().by_name.get(name, ()) if not b.local]
         if len(found) != 1:
             return None
-        before = self.tree.masked.code[:at].decode("ascii")
-        opened = _NAMESPACE.search(before[: found[0].scope_start])
-        if opened is None or opened[1] not in _USING.findall(before):
+        end = min(at, found[0].scope_start)
+        opened = _NAMESPACE.search(self.tree.masked.code, max(0, end - _HEAD), end)
+        if opened is None or not any(begin < at and name == opened[1] for begin, name in self._used_namespaces):
             return None
         return self._qualified(f"::{name}", at, depth)
+
+    @cached_property
+    def _used_namespaces(self) -> tuple[tuple[int, bytes], ...]:
+        """Where a file uses a namespace, and which."""
+        return self.tree.remembered(
+            "used namespaces",
+            lambda: tuple((m.start(), m[1]) for m in _USING.finditer(self.tree.masked.code)),
+        )
 
     def _qualified(self, name: str, at: int, depth: int) -> int | None:
         """A member of a class or namespace: known only where the last name is declared once."""
