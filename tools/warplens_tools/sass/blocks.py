@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import msgspec
@@ -64,10 +65,10 @@ def _is_conditional(branch: Instruction) -> bool:
 def body_of(instructions: Sequence[Instruction], target: int | None) -> list[int]:
     """Indices of the routine that begins at an address, up to its return; none without an address."""
     found: list[int] = []
-    for i, x in enumerate(instructions):
-        if target is None or x.address < target:
-            continue
+    if target is None:
+        return found
+    for i in range(bisect_left(instructions, target, key=lambda x: x.address), len(instructions)):
         found.append(i)
-        if x.opcode == "RET" and not x.predicate:
+        if instructions[i].opcode == "RET" and not instructions[i].predicate:
             break
     return found

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cuda.model import Kernel
@@ -197,8 +198,8 @@ def backward_slice(
 ) -> frozenset[int]:
     """Indices of arithmetic whose every reader is one of `wanted`, or feeds one: none of `wanted` itself."""
     candidates = [i for i, x in enumerate(instructions) if pipe_of(x) in _ARITHMETIC]
-    orders = _Orders(flow, len(instructions))
-    readers = {i: _readers(instructions, orders.after(i), i) for i in candidates}
+    orders = _Orders(instructions, flow)
+    readers = {i: orders.readers(i) for i in candidates}
     found: set[int] = set(wanted)
     grown = True
     while grown:
@@ -211,32 +212,51 @@ def backward_slice(
 class _Orders:
     """Where control goes on from an instruction: around its innermost loop once, then on behind it."""
 
-    def __init__(self, flow: Flow, count: int) -> None:
-        self.flow, self.count = flow, count
-        self.kept: dict[Loop | None, tuple[list[int], list[int]]] = {None: ([], list(range(count)))}
+    def __init__(self, instructions: Sequence[Instruction], flow: Flow) -> None:
+        self.flow, self.count = flow, len(instructions)
+        self.written: list[frozenset[str]] = []
+        #: By register the instructions that read it, and those that give it another value whatever happens.
+        self.reads: dict[str, list[int]] = {}
+        self.sets: dict[str, list[int]] = {}
+        for i, x in enumerate(instructions):
+            written, read = registers_of(x)
+            self.written.append(written)
+            for name in read:
+                self.reads.setdefault(name, []).append(i)
+            for name in written if not x.predicate else ():
+                self.sets.setdefault(name, []).append(i)
+        self.firsts = [block.first for block in flow.blocks]
+        self.loops: dict[int, Loop | None] = {}
+        self.members: dict[Loop, frozenset[int]] = {}
 
-    def after(self, index: int) -> Iterator[int]:
-        """Indices from the next instruction on."""
-        loop = self.flow.innermost(index)
-        if loop not in self.kept:
-            inside = self.flow.instructions_of(loop) if loop is not None else []
-            members = set(inside)
-            self.kept[loop] = inside, [i for i in range(self.count) if i not in members]
-        inside, outside = self.kept[loop]
-        yield from (i for i in inside if i > index)
-        yield from (i for i in inside if i <= index)
-        yield from (i for i in outside if i > index)
+    def readers(self, index: int) -> frozenset[int]:
+        """Instructions that read what this one writes before it is written again."""
+        loop = self._loop(index)
+        if loop is None:
+            return frozenset(self._until_set(index, ((None, index + 1, self.count),)))
+        if loop not in self.members:
+            self.members[loop] = frozenset(self.flow.instructions_of(loop))
+        stretches = ((loop, index + 1, self.count), (loop, 0, index + 1), (None, index + 1, self.count))
+        return frozenset(self._until_set(index, stretches))
 
+    def _loop(self, index: int) -> Loop | None:
+        block = bisect_right(self.firsts, index) - 1
+        if block not in self.loops:
+            self.loops[block] = self.flow.innermost(index)
+        return self.loops[block]
 
-def _readers(instructions: Sequence[Instruction], after: Iterable[int], index: int) -> frozenset[int]:
-    """Instructions that read what this one writes before it is written again."""
-    left, found = set(registers_of(instructions[index])[0]), set()
-    for i in after:
-        overwritten, read = registers_of(instructions[i])
-        if left & read:
-            found.add(i)
-        if not instructions[i].predicate:
-            left -= overwritten
-        if not left:
-            break
-    return frozenset(found)
+    def _until_set(self, index: int, stretches: Sequence[tuple[Loop | None, int, int]]) -> Iterator[int]:
+        """Readers of each register in stretches of code, of a loop or of all, up to where it gets another value."""
+        for name in self.written[index]:
+            for loop, begin, end in stretches:
+                stop = next(self._within(self.sets.get(name, ()), loop, begin, end), None)
+                yield from self._within(
+                    self.reads.get(name, ()), loop, begin, end if stop is None else stop + 1
+                )
+                if stop is not None:
+                    break
+
+    def _within(self, indices: Sequence[int], loop: Loop | None, begin: int, end: int) -> Iterator[int]:
+        for at in range(bisect_left(indices, begin), bisect_left(indices, end)):
+            if loop is None or indices[at] in self.members[loop]:
+                yield indices[at]

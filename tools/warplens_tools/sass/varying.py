@@ -147,6 +147,7 @@ def _follow(instructions: Sequence[Instruction], step: _Step) -> None:
     before: list[set[str]] = [set() for _ in blocks]
     reached = {b for block in blocks for b in block.successors}
     returned: set[str] = set()
+    written: dict[int | None, set[str]] = {}
     changed = True
     while changed:
         changed = False
@@ -163,7 +164,9 @@ def _follow(instructions: Sequence[Instruction], step: _Step) -> None:
                         _, operands, results = routines[x.target]
                         marked = marked | results if marked & operands else marked - results
                     else:
-                        marked |= returned & _written_in(instructions, x.target)
+                        if x.target not in written:
+                            written[x.target] = _written_in(instructions, x.target)
+                        marked |= returned & written[x.target]
             returns = instructions[block.last].opcode == "RET" and block.last not in inside
             if returns and not marked <= returned:
                 returned |= marked
