@@ -239,6 +239,21 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=True,
         ),
         Sample(
+            "in a function that asks for a flag",
+            "int flag(int *f) { int h; cudaMemcpy(&h, f, 4, cudaMemcpyDeviceToHost); return h; } "
+            + kernel(
+                "o[i] = a[i];",
+                launch="int more = 1; while (more) { k<<<64, 256>>>(a, o, n); more = flag(d); }",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "in a function that is called once",
+            "int flag(int *f) { int h; cudaMemcpy(&h, f, 4, cudaMemcpyDeviceToHost); return h; } "
+            + kernel("o[i] = a[i];", launch="for (int s = 0; s < n; ++s) k<<<64, 256>>>(a, o, n); flag(d);"),
+            finds=False,
+        ),
+        Sample(
             "once",
             kernel(
                 "o[i] = a[i];",

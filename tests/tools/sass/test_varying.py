@@ -104,3 +104,12 @@ def test_a_routine_called_twice_hands_no_register_of_one_caller_to_the_other() -
         ".L_1:\nIADD3 R2, R0, R8, RZ\nRET.REL.NODEC R4 `(k)"
     )
     assert lane_dependent(listing) == {2, 4}
+
+
+def test_a_routine_that_loads_nothing_but_parameters_only_computes() -> None:
+    """Its own registers, marked from the iteration before, are not what it is handed."""
+    listing = code(
+        "S2R R9, SR_TID.X\nCALL.REL.NOINC `(.L_1)\nFADD R3, R9, R6\nEXIT\n"
+        ".L_1:\nLDC.64 R8, c[0x0][0x240]\nIMAD R9, R0, R8, RZ\nRET.REL.NODEC R4 `(k)"
+    )
+    assert 2 not in lane_dependent(listing)

@@ -76,7 +76,11 @@ class HostSyncInLoop(MicroTool):
             if ratio < self.worth:
                 return
         wait = waits[0]
-        known = repeated.duration_ns is not None
+        more = repeated.loop.launches - 1
+        others = f" and {more} more" if more > 0 else ""
+        inside = f" (in {self.view.said(wait.span).split('(')[0]})" if wait in repeated.loop.inside else ""
+        # A function that waits does so for whatever the loop launched, of which this kernel may be the least.
+        known = repeated.duration_ns is not None and not (inside and others)
         copies = wait.name == "cudaMemcpy"
         both = copies and any(_brings(c, repeated.loop) for c in repeated.loop.calls)
         yield self.finding(
@@ -84,7 +88,7 @@ class HostSyncInLoop(MicroTool):
             severity="warning" if known else "information",
             confidence=("medium" if copies or repeated.loop.launches > 1 else "high") if known else "low",
             message=(
-                f"{wait.name} makes the host wait in every iteration of the loop that launches "
+                f"{wait.name}{inside} makes the host wait in every iteration of the loop that launches "
                 f"{self.view.kernel.name}: "
                 + (
                     "arrays go to the device and back for each, over a link that is slower than its memory."

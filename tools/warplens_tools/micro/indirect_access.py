@@ -26,8 +26,9 @@ for (int k = first[row]; k < first[row + 1]; ++k)
 line, as often as they run.
 
 **Threshold.** A fifth of the kernel's global accesses, as often as each runs, without copies to shared memory and walks
-that begin at such a place; two fifths where only SASS shows them. It is information: how near the places are only a run
-shows. Walks along a row from a chosen start are told as per-thread-chunks, atomics by the checks on atomics.
+that begin at such a place; two fifths of the sectors where only SASS shows them. It is information: how near the places
+are only a run shows. Walks along a row from a chosen start are told as per-thread-chunks, atomics by the checks on
+atomics.
 
 **References.** CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"; NVIDIA GPU Gems 3, chapter 31
 (sorted particles); Cuthill and McKee, "Reducing the bandwidth of sparse symmetric matrices" (1969).
@@ -35,19 +36,19 @@ shows. Walks along a row from a chosen start are told as per-thread-chunks, atom
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.indirect import chosen_walks, indirect_accesses
 from warplens_tools.cuda.facts.searches import searches
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.sass.pipes import is_load
+from warplens_tools.sass.pipes import access_bytes, is_load
 from warplens_tools.sass.varying import chosen_apart, numbered
 
 #: Share of the kernel's global accesses, as often as each runs, from which they are told.
 OFTEN = 0.2
-#: The same where only SASS shows them: a walk from a chosen start looks alike there.
+#: Share of the sectors, where only SASS shows them: a walk from a chosen start looks alike there.
 MOST = 0.4
 _SHOWN = 4
 
@@ -109,7 +110,8 @@ class IndirectAccess(MicroTool):
         every = frozenset(self.sass.where(lambda x: x.opcode in ("LDG", "STG", "LD", "ST")))
         beside = numbered(self.sass.instructions) if apart else frozenset()
         apart = [i for i in apart if i in every and i not in beside and i not in self.sass.flow.rare]
-        if not apart or self.sass.weigh(apart) < MOST * self.sass.weigh(every):
+        share = self._share_of_sectors(apart, every)
+        if not apart or share < MOST:
             return
         place = self.hottest_place(apart)
         here = [i for i in apart if self.sass.written[i] == place.line] or apart
@@ -132,14 +134,22 @@ class IndirectAccess(MicroTool):
             ),
             evidence=(
                 self.view.observe("accesses at places that each lane loaded", float(len(apart))),
-                self.view.observe(
-                    "their share of the global accesses",
-                    round(self.sass.weigh(apart) / self.sass.weigh(every), 2),
-                    "",
-                    MOST,
-                ),
+                self.view.observe("their share of the sectors", round(share, 2), "", MOST),
             ),
         )
+
+    def _share_of_sectors(self, apart: Sequence[int], every: Iterable[int]) -> float:
+        """Of the sectors that are asked for, those of these accesses: of each lane's its own, where others are one for
+        all lanes or stand side by side."""
+        code, weights, chosen = self.sass.instructions, self.sass.weights, frozenset(apart)
+        lanes = self.gpu.limits.warp_size
+        total = own = 0.0
+        for i in every:
+            beside = min(lanes, access_bytes(code[i])) if i in self.sass.lane_dependent else 1
+            taken = weights[i] * (lanes if i in chosen else beside)
+            total += taken
+            own += taken if i in chosen else 0.0
+        return own / total if total else 0.0
 
     def _is_told(self, access: ArrayAccess) -> bool:
         """Whether the text tells where its lanes are, or that they walk on from where they began."""

@@ -52,9 +52,9 @@ class NarrowBlock(MicroTool):
     relevant = ("memory", "latency", "compute")
 
     def check(self) -> Iterator[Finding]:
-        """One finding per kernel, on its first launch."""
+        """One finding per kernel, on its first launch, else on the access."""
         block = self.view.block
-        if block is None or block[0] >= self.gpu.limits.warp_size or block[0] == 1 or not self.view.sites:
+        if block is None or block[0] >= self.gpu.limits.warp_size or block[0] == 1:
             return
         rows = [w for w in self.view.warp_accesses if _is_row(w)]
         if not rows:
@@ -62,7 +62,7 @@ class NarrowBlock(MicroTool):
         worst = max(rows, key=lambda w: w.overfetch)
         name, width = worst.access.name, " x ".join(str(n) for n in block if n != 1)
         yield self.finding(
-            self.view.sites[0].block_span,
+            self.view.sites[0].block_span if self.view.sites else worst.access.span,
             severity="information",
             confidence="medium",
             message=(

@@ -96,4 +96,8 @@ def _read_width(instruction: Instruction) -> int:
 
 
 def _is_wide(instruction: Instruction) -> bool:
+    if instruction.opcode == "F2I":
+        return any(m in ("U64", "S64") for m in instruction.modifiers)
+    if instruction.opcode == "CS2R":
+        return "32" not in instruction.modifiers
     return pipe_of(instruction) == "fp64" or "WIDE" in instruction.modifiers or "64" in instruction.modifiers

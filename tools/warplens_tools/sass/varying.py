@@ -196,9 +196,10 @@ def _computing(instructions: Sequence[Instruction]) -> dict[int, tuple[frozenset
 def _is_source(instruction: Instruction) -> bool:
     """Whether what it writes may differ between lanes though nothing that it reads does, or it goes elsewhere."""
     lanes = any(o.startswith(_LANE_SOURCES) for o in instruction.operands)
+    parameter = instruction.opcode == "LDC" and not _address(instruction)
     return (
         lanes
-        or space_of(instruction) is not None
+        or (space_of(instruction) is not None and not parameter)
         or instruction.opcode in ("CALL", "LDL", "LD", "SHFL", "BRX")
     )
 

@@ -44,7 +44,7 @@ def divergent_barriers(
     if expanded is None or kernel.broken:
         return ()
     reader = FormReader(expanded, block)
-    ordering = Ordering(tree, kernel, expanded, block)
+    ordering: Ordering | None = None
     found = []
     for node in walk(expanded.function.body):
         if is_barrier(expanded.tree, node):
@@ -52,6 +52,7 @@ def divergent_barriers(
             if divided is not None:
                 test, always, branch, condition = divided
                 span, matched = expanded.tree.span, _are_matched(expanded.tree, branch)
+                ordering = ordering or Ordering(tree, kernel, expanded, block)
                 idle = ordering.is_idle(node, branch, condition)
                 found.append(DivergentBarrier(span(node), span(test), always, matched, idle))
     return tuple(found)

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import LaunchSite
-from warplens_tools.cuda.syntax.callees import calls_of, directly_called
+from warplens_tools.cuda.syntax.callees import calls_of, directly_called, functions_named
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.text import Span
 
@@ -48,8 +48,8 @@ class HostCall(msgspec.Struct, frozen=True):
     arguments: str
 
 
-def _is_result(call: HostCall) -> bool:
-    return call.name == "cudaMemcpy" and "DeviceToHost" in call.arguments
+def _is_wait(call: HostCall) -> bool:
+    return call.name in _WAITS or (call.name == "cudaMemcpy" and "DeviceToHost" in call.arguments)
 
 
 class HostLoop(msgspec.Struct, frozen=True):
@@ -68,6 +68,8 @@ class HostLoop(msgspec.Struct, frozen=True):
     bound: str
     #: The host does work of its own in an iteration, or calls what may: how long one takes is then not known.
     works: bool = False
+    #: Waits in functions of the file that the loop calls, each at its call.
+    inside: tuple[HostCall, ...] = ()
 
     @property
     def timed(self) -> bool:
@@ -77,7 +79,7 @@ class HostLoop(msgspec.Struct, frozen=True):
     @property
     def waits(self) -> tuple[HostCall, ...]:
         """Calls that make the host wait for the device: those that do nothing else, and copies to the host."""
-        return tuple(c for c in self.calls if c.name in _WAITS or _is_result(c))
+        return (*filter(_is_wait, self.calls), *self.inside)
 
     def named(self, *names: str) -> tuple[HostCall, ...]:
         """Calls of these names, in text order."""
@@ -238,7 +240,25 @@ def _read(
         captured="cudaStreamBeginCapture" in tree.code_of(_function(loop)),
         bound=counted[1] if counted else "",
         works=_works(tree, loop, own_name=_name_of(tree, launched) if launched is not None else ""),
+        inside=tuple(_waits_inside(tree, loop, launched)),
     )
+
+
+def _waits_inside(tree: SourceTree, loop: Node, launched: Node | None) -> Iterator[HostCall]:
+    """A wait of each function that the loop calls in every iteration and that launches nothing itself."""
+    for node in walk(loop):
+        called = node.child_by_field_name("function") if node.type == "call_expression" else None
+        if called is None or called.type != "identifier":
+            continue
+        found = functions_named(tree, tree.code_of(called))
+        if len(found) != 1 or found[0].node.id == (launched.id if launched is not None else None):
+            continue
+        function, around = found[0].node, _each_loop(tree, node)
+        every = around is not None and around.id == loop.id and "<<<" not in tree.code_of(function)
+        calls = _calls(tree, function.start_byte, function.end_byte) if every else ()
+        wait = next(filter(_is_wait, calls), None)
+        if wait is not None:
+            yield HostCall(wait.name, tree.span(node), wait.arguments)
 
 
 def _works(tree: SourceTree, loop: Node, own_name: str) -> bool:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 
 from tree_sitter import Node
@@ -47,9 +48,10 @@ class Ordering:
         ]
         self.barriers = [n for n in walk(self.body) if is_barrier(self.tree, n)]
         sizes = [n or 1 for n in block] if block[0] is not None else [64, 1, 1]
-        self.threads = [
-            (i, j, k) for k, j, i in itertools.product(*(range(n) for n in reversed(sizes)))
-        ][:_MAX_THREADS]
+        numbers = (
+            (n % sizes[0], n // sizes[0] % sizes[1], n // (sizes[0] * sizes[1])) for n in itertools.count()
+        )
+        self.threads = list(itertools.islice(numbers, min(math.prod(sizes), _MAX_THREADS)))
         self.sizes = {f"blockDim.{axis}": n for axis, n in zip("xyz", sizes, strict=True)}
 
     def is_idle(self, barrier: Node, branch: Node, condition: Condition) -> bool:
@@ -124,8 +126,10 @@ class Ordering:
         if len(loops) > _MAX_LOOPS:
             yield 0, None
             return
-        by_kind = {"parameter": _LENGTH, "block": 1, "grid size": 4}
-        shared = {n: sizes.get(n, by_kind[kind]) for n, kind in symbols.items() if kind in by_kind} | self.sizes
+        by_kind = {"parameter": _LENGTH, "block": 0, "grid size": 4}
+        shared = {
+            n: sizes.get(n, by_kind[kind]) for n, kind in symbols.items() if kind in by_kind
+        } | self.sizes
         for number, (x, y, z) in enumerate(self.threads):
             own = {**shared, "threadIdx.x": x, "threadIdx.y": y, "threadIdx.z": z}
             for steps in itertools.product(range(_ITERATIONS), repeat=len(loops)):

@@ -239,7 +239,9 @@ class Constants:
             return None
         end = min(at, found[0].scope_start)
         opened = _NAMESPACE.search(self.tree.masked.code, max(0, end - _HEAD), end)
-        if opened is None or not any(begin < at and name == opened[1] for begin, name in self._used_namespaces):
+        if opened is None or not any(
+            begin < at and name == opened[1] for begin, name in self._used_namespaces
+        ):
             return None
         return self._qualified(f"::{name}", at, depth)
 

@@ -11,7 +11,7 @@ import msgspec
 from warplens_tools.finding import Finding, Gain, RelatedSpan, count
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.gain import removal_gain
-from warplens_tools.micro.common.sectors import SectorTool
+from warplens_tools.micro.common.sectors import SCATTERED, SectorTool
 from warplens_tools.sass.adjacent import Run, runs
 from warplens_tools.sass.pipes import access_bytes, is_load, pipe_of
 from warplens_tools.sass.semantics import LOADED
@@ -214,7 +214,8 @@ class NarrowTool(SectorTool):
         line = sass.hottest_line(stores)
         alone = not sass.flow.loops and not any(x.opcode in _MEETS for x in code)
         mostly_moves = alone and works <= _FEW * ends and bytes_ <= WIDE
-        if line is None or not mostly_moves or ends < max(_ALL, _EACH * len(moves)):
+        apart = any(w.overfetch >= SCATTERED for w in self.view.warp_accesses)
+        if line is None or not mostly_moves or apart or ends < max(_ALL, _EACH * len(moves)):
             return None
         return self.finding(
             line,
