@@ -1240,6 +1240,8 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample("a print", kernel('o[i] = a[i]; if (i < n) printf("%d %f\\n", i, a[i]);'), finds=True),
         Sample("a print in a loop", kernel('for (int j = 0; j < n; ++j) printf("%f", a[j]);'), finds=True),
         Sample("a print of one", kernel('o[i] = a[i]; if (i == 0) printf("%f", a[0]);'), finds=False),
+        Sample("a print of who leaves", kernel('if (i >= n) { printf("%d", i); return; } o[i] = a[i];'), finds=False),
+        Sample("a print for tests", kernel('o[i] = a[i];\n#ifdef TESTS\nprintf("%d", i);\n#endif\n'), finds=False),
         Sample("a print of an error", kernel('float v = a[i]; if (v < 0) printf("%f", v); o[i] = v;'), finds=False),
         Sample("into a buffer", kernel("o[i] = a[i]; snprintf(b, 4, c);", "__device__ char b[4];\n"), finds=False),
     ),

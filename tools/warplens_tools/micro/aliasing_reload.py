@@ -66,6 +66,7 @@ from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, GLOBAL_STALLS, L1, L2, judge_by_room
 from warplens_tools.rewrite.restrict_const import REWRITE
 from warplens_tools.sass.pipes import access_bytes
+from warplens_tools.sass.registers import place_registers, registers_of
 
 #: Bytes in flight short of what the DRAM roof needs, from which loads behind stores are told.
 SHORT_OF = 1.3
@@ -230,12 +231,16 @@ class AliasingReload(MicroTool):
         the read-only path are free to move.
         """
         parts: list[list[list[int]]] = [[[]]]
-        stored = False
+        stored, drawn = False, set[str]()
         for i in own:
             x = self.sass.instructions[i]
+            written, read = registers_of(x)
+            # What stores to a place that an atomic gave out is for the few that have something to report.
+            reported = x.opcode == "STG" and bool(place_registers(x) & drawn)
+            drawn = drawn | written if x.opcode == "ATOMG" or read & drawn else drawn - written
             if x.opcode == "BAR":
                 parts.append([[]])
-            elif x.opcode == "STG":
+            elif x.opcode == "STG" and not reported:
                 stored = True
                 if parts[-1][-1]:
                     parts[-1].append([])

@@ -66,6 +66,7 @@ _FLOAT_OPCODES = {"DADD": "FADD", "DMUL": "FMUL", "DFMA": "FFMA", "DSETP": "FSET
 _SCALAR = re.compile(r"(?:const\s+)?double(?:\s+const)?")
 #: The names of a declaration of doubles.
 _DECLARED = re.compile(r"\bdouble\s+(\w[^;()]*);")
+_WIDE_NAME = re.compile(r"\b(?:std::)?double_t\b")
 #: Use of the FP64 pipe, per cent of its peak, below which double precision cost the launch nothing that shows.
 FP64_USED = 5.0
 
@@ -112,6 +113,8 @@ class DoubleInFloatKernel(MicroTool):
         kernel, compiled = self.view.kernel, self.view.evidence.compiled
         passed = [p.type for p in kernel.parameters if p.pointer or not _SCALAR.fullmatch(p.type.strip())]
         types = [*passed, *(a.element_type for a in kernel.arrays)]
+        if _WIDE_NAME.search(self.view.body):
+            return True  # `double_t` is written by who wants one.
         return any("double" in t for t in types) or (bool(compiled) and all(map(_holds_double, compiled)))
 
     def _is_for_both(self) -> bool:

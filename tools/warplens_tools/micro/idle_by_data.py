@@ -50,6 +50,8 @@ MOST, HEAVY = 0.5, 1 / 3
 #: Instructions behind the test, from which masked lanes cost more than the test itself.
 MANY = 24
 #: What tests on a line of code.
+#: A bound as small as rounding in it: a test for what hardly happens.
+_TOLERANCE = re.compile(r"\d[eE]-(?:[6-9]|\d\d)")
 _TESTS = re.compile(r"\b(?:if|for|while|switch)\b|\?|&&|\|\||[<>]=?|[!=]=")
 
 
@@ -110,7 +112,8 @@ class IdleByData(MicroTool):
         test, line = self.sass.instructions[skip.test], self.sass.written[skip.test]
         if self.sass.table.is_foreign(test):
             return not self.sass.table.is_toolkit(test)
-        return line is not None and _TESTS.search(self.view.text.line_text(line)) is not None
+        text = self.view.text.line_text(line) if line is not None else ""
+        return _TESTS.search(text) is not None and _TOLERANCE.search(text) is None
 
     def _behind(self, skips: Sequence[Skip]) -> frozenset[int]:
         """What stands behind some tests, where it is most of a loop that is a large part of the kernel; else none."""

@@ -80,6 +80,8 @@ WIDE = 4.0
 #: Arithmetic instructions a global load up to which loads are most of a loop's work: a multiply-add with an operand of
 #: its own each, and one beside it.
 BESIDE = 2
+#: Products of integers that the address of an access takes at most, run-time strides among them.
+_PRODUCTS = 2
 _COMPUTES = frozenset({"FADD", "FMUL", "FFMA", "DADD", "DMUL", "DFMA", "HADD2", "HMUL2", "HFMA2", "FMNMX"})
 
 
@@ -260,7 +262,13 @@ class MissingCacheReuse(MicroTool):
         for loop in self.sass.flow.innermost_loops:
             body = self.sass.flow.instructions_of(loop)
             loads = [i for i in body if code[i].opcode == "LDG"]
-            computed = [i for i in body if code[i].opcode in _COMPUTES]
+            # A half product of zeroes is how a constant is moved.
+            computed = [i for i in body if code[i].opcode in _COMPUTES and "-RZ" not in code[i].operands]
+            # Products of integers beyond those that addresses take are arithmetic too, of long numbers and hashes.
+            moved = sum(code[i].opcode.startswith(("LD", "ST")) for i in body)
+            whole = sum(code[i].opcode == "IMAD" and "MOV" not in code[i].modifiers for i in body)
+            if whole > _PRODUCTS * moved + BESIDE * len(loads):
+                continue
             line = self.sass.hottest_line([i for i in loads if i in reused])
             if line is None or 2 * sum(reused.get(i, 0.0) for i in loads) <= len(loads):
                 continue

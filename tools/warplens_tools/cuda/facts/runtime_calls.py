@@ -63,6 +63,8 @@ def _made(tree: SourceTree, body: Node, function: str, guards: Guards | None) ->
         kind = _kind(tree, node)
         if kind is None or (guards is None and (kind == "print" or _is_in_branch(node, body))):
             continue
+        if tree.may_be_left_out(node.start_byte) or _leaves(node, body):
+            continue
         tests = guards.tests(node) if guards is not None else ()
         if guards is not None and (guards.data(tests) or guards.are_few(tests)):
             continue
@@ -75,6 +77,21 @@ def _kind(tree: SourceTree, node: Node) -> Literal["print", "heap"] | None:
     called = node.child_by_field_name("function") if node.type == "call_expression" else None
     name = "".join(tree.code_of(called).split()) if called is not None else ""
     return "print" if name in _PRINTS else "heap" if name in _ALLOCATES else None
+
+
+def _leaves(node: Node, body: Node) -> bool:
+    """Whether it stands in a branch by which threads that have nothing to do leave."""
+    around = node.parent
+    while around is not None and around.id != body.id:
+        last = (
+            around.named_children[-1]
+            if around.type == "compound_statement" and around.named_children
+            else None
+        )
+        if last is not None and last.type == "return_statement":
+            return True
+        around = around.parent
+    return False
 
 
 def _is_in_branch(node: Node, body: Node) -> bool:
