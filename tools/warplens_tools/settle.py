@@ -16,6 +16,7 @@ from itertools import chain
 import msgspec
 
 from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
+from warplens_tools.cuda.facts.copies_around import copies_around
 from warplens_tools.cuda.facts.counted_nests import counted_nests
 from warplens_tools.cuda.facts.data_branches import data_branches, data_guards
 from warplens_tools.cuda.facts.matches import matched_sides
@@ -237,6 +238,8 @@ def _severity(view: KernelView, finding: Finding, *, of_program: bool) -> Severi
         return "information"
     if not measured and view.sass and earned(finding) < WARNS:
         return "information"
+    if not seen and not of_program and _is_beside_copies(view):
+        return "information"
     louder = finding.confidence == "high" and not measured
     return "warning" if louder else finding.severity
 
@@ -283,6 +286,19 @@ def _is_brief_at_any_size(view: KernelView) -> bool:
     warps = LARGEST / max(strides) / view.gpu.limits.warp_size
     cycles = max(*view.sass.cycles.values(), *view.traffic.cycles().values())
     return warps * cycles / view.gpu.multiprocessors / view.gpu.clock_hz * 1e9 < view.gpu.costs.launch_ns
+
+
+def _is_beside_copies(view: KernelView) -> bool:
+    """Whether every launch stands between copies of its call, and no element is read twice: what crosses the link to
+    the host, at a fiftieth of device memory's bandwidth, takes longer than whatever the kernel does with it."""
+    sites = view.launches.sites
+    around = (copies_around(view.tree, view.model, site) for site in sites if not site.path)
+    return (
+        bool(sites)
+        and not any(site.path for site in sites)
+        and all(into and out for into, out in around)
+        and all(reread.times == 1 for reread in view.reuse.rereads)
+    )
 
 
 def _is_held_up(view: KernelView) -> bool:

@@ -36,14 +36,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.cuda.facts.host_copies import HostCopy, host_copies
-from warplens_tools.cuda.model import LaunchSite
-from warplens_tools.cuda.syntax.functions import functions_of
+from warplens_tools.cuda.facts.copies_around import copies_around
 from warplens_tools.finding import Finding, RelatedSpan, count
 from warplens_tools.micro.base import MicroTool
 
-#: Launches of a function up to which its copies are much beside them.
-FEW = 4
 _SHOWN = 4
 
 
@@ -60,7 +56,7 @@ class CopiesAroundLaunch(MicroTool):
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on its first launch between copies."""
         for site in self.view.sites:
-            into, out = self._around(site)
+            into, out = copies_around(self.view.tree, self.view.model, site)
             if not into or not out:
                 continue
             yield self.finding(
@@ -82,17 +78,3 @@ class CopiesAroundLaunch(MicroTool):
                 related=tuple(RelatedSpan(c.call.span, "a copy") for c in (*into, *out)[:_SHOWN]),
             )
             return
-
-    def _around(self, site: LaunchSite) -> tuple[list[HostCopy], list[HostCopy]]:
-        """The copies to the device before a launch and those back behind it, in its function."""
-        beside = sum(s.host_function == site.host_function for s in self.view.model.launches)
-        if site.host_function in ("", "main") or site.loop_depth or beside > FEW:
-            return [], []
-        tree = self.view.tree
-        bodies = [tree.span(f.body) for f in functions_of(tree) if not f.is_kernel]
-        body = next((b for b in bodies if b.contains_line(site.span.line)), None)
-        if body is None:
-            return [], []
-        own = [c for c in host_copies(tree, [site.span]) if body.contains_line(c.call.span.line)]
-        into = [c for c in own if c.direction == "in" and c.call.span < site.span]
-        return into, [c for c in own if c.direction == "out" and site.span < c.call.span]
