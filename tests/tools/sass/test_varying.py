@@ -113,3 +113,11 @@ def test_a_routine_that_loads_nothing_but_parameters_only_computes() -> None:
         ".L_1:\nLDC.64 R8, c[0x0][0x240]\nIMAD R9, R0, R8, RZ\nRET.REL.NODEC R4 `(k)"
     )
     assert 2 not in lane_dependent(listing)
+
+
+def test_what_a_guard_gave_a_register_is_what_the_same_guard_reads() -> None:
+    listing = code(
+        "S2R R0, SR_TID.X\nMOV R2, R0\n@P0 MOV R2, 0x1\n@P0 FADD R3, R2, R6\n@!P0 FADD R4, R2, R6\n"
+        "ISETP.GE.AND P0, PT, R8, R9, PT\n@P0 FADD R5, R2, R6\nEXIT"
+    )
+    assert lane_dependent(listing) == {0, 1, 4, 6}

@@ -155,9 +155,13 @@ def _follow(instructions: Sequence[Instruction], step: _Step) -> None:
         for b, block in enumerate(blocks):
             # Where no branch is known to lead (a table's cases) the code before it is taken to.
             marked = set(before[b]) | (set() if b in reached else last)
+            guarded: dict[str, str] = {}
             for i in range(block.first, block.last + 1):
                 x = instructions[i]
-                step(i, x, marked)
+                if x.predicate or guarded:
+                    _under_guard(step, i, x, marked, guarded)
+                else:
+                    step(i, x, marked)
                 if x.opcode == "CALL":
                     changed |= _add(before, starts.get(x.target or -1), marked)
                     if x.target in routines:
@@ -174,6 +178,26 @@ def _follow(instructions: Sequence[Instruction], step: _Step) -> None:
             for to in block.successors:
                 changed |= _add(before, to, marked)
             last = marked
+
+
+def _under_guard(step: _Step, index: int, x: Instruction, marked: set[str], guarded: dict[str, str]) -> None:
+    """Takes one step where registers were given a value under a guard: whoever reads them under the same one, in the
+    same block, sees that value, whatever they were marked for before. `guarded`: their guards."""
+    written, read = registers_of(x)
+    seen = marked
+    if not x.predicate:
+        step(index, x, marked)
+    else:
+        hidden = {name for name, guard in guarded.items() if guard == x.predicate}
+        seen = marked - hidden - (written - read)
+        step(index, x, seen)
+        marked |= seen
+    for name in written:
+        guarded.pop(name, None)
+        if x.predicate and name not in seen:
+            guarded[name] = x.predicate
+    for name in [n for n, guard in guarded.items() if guard.lstrip("!@") in written]:
+        del guarded[name]
 
 
 def _computing(instructions: Sequence[Instruction]) -> dict[int, tuple[frozenset[int], set[str], set[str]]]:
