@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.host_cuda import same_results
 from tests.tools.rewrite.on_host import holds, program, rewritten
 
 HADAMARD = """
@@ -116,6 +117,26 @@ def test_results_stay(name: str) -> None:
     assert written in after and "<<= " in after
 
 
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", ["sums and differences", "masks, and a place for the second"])
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_lengths_that_are_no_whole_groups(name: str, stages: int) -> None:
+    kernel, main, _ = PROGRAMS[name]
+    before = program(kernel, main)
+    after = rewritten("stages-in-registers", before)[1].replace("kStages = 2", f"kStages = {stages}")
+    assert f"kStages = {stages};" in after
+    for length in (1, 2, 3, 7, 15, 63, 127, 4, 8, 128, 512):
+        same_results(before, after, str(length), orders=(1,))
+
+
+def test_numbers_that_are_whole_groups_need_no_guard() -> None:
+    kernel, main, _ = PROGRAMS["a Fourier transform of two arrays"]
+    assert (
+        "(len << (kStages - 1)) <= LENGTH; len <<= kStages"
+        in rewritten("stages-in-registers", program(kernel, main))[1]
+    )
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -123,6 +144,12 @@ def test_results_stay(name: str) -> None:
         ("s[i] = a + b;", "s[i] = a + b + s[0];"),
         ("s[i] = a + b;", "s[i] = a + b; x[i] = a;"),
         ("h *= 2", "h *= 3"),
+        ("h = 1", "h = 3"),
+        ("h < n; h", "h != n; h"),
+        ("k < n / 2; k", "k < n / 2 / h; k"),
+        ("k = threadIdx.x;", "k = threadIdx.x + 1;"),
+        ("k += blockDim.x", "k += 2 * blockDim.x"),
+        ("s[i] = a + b;", "s[i] = a + b * threadIdx.x;"),
         ("s[i] = a + b;", "if (a < 0) continue; s[i] = a + b;"),
         ("    __syncthreads();\n  }\n", "  }\n"),
     ],

@@ -6,7 +6,8 @@ Do several stages of a butterfly at a time, with their elements in registers.
 A Fourier or Hadamard transform in shared memory goes through stages whose strides double. Each loads two elements,
 stores two, and waits at a barrier. The elements of two stages are groups of four, of three stages groups of eight, that
 have nothing to do with each other: a thread that has a group does its stages without a barrier, and loads and stores
-each element once for all of them.
+each element once for all of them. Where the elements are no whole number of groups, as at a length that is no power of
+two, the stages are done one by one as before.
 
 ```cuda
 __global__ void hadamard(float* x, int n) {
@@ -34,7 +35,7 @@ __global__ void hadamard(float* x, int n) {
   for (int i = threadIdx.x; i < n; i += blockDim.x) s[i] = x[blockIdx.x * n + i];
   __syncthreads();
   int h = 1;
-  for (; (h << (kStages - 1)) < n; h <<= kStages) {
+  for (; (h << (kStages - 1)) < n && (n / 2) % (h << (kStages - 1)) == 0; h <<= kStages) {
     for (int group = threadIdx.x; group < (n / 2) >> (kStages - 1); group += blockDim.x) {
       const int base = ((group & ~(h - 1)) << kStages) + (group & (h - 1));
       float part[1 << kStages];
@@ -68,7 +69,8 @@ __global__ void hadamard(float* x, int n) {
 }
 ```
 
-Left alone: stages whose elements are others than a stride apart, that touch shared memory elsewhere, or end early.
+Left alone: stages whose elements are others than a stride apart, that touch shared memory elsewhere, or end early, and
+pairs that the threads of the block do not take in turn.
 """
 
 from __future__ import annotations
@@ -83,7 +85,9 @@ from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values.loop_headers import initialised
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.block_strides import takes_all
 from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in, unqualified
+from warplens_tools.rewrite.common.kernel_reader import KernelReader
 from warplens_tools.rewrite.common.reading import (
     JUMPS,
     WORD,
@@ -100,6 +104,7 @@ from warplens_tools.rewrite.common.reading import (
     unwrapped,
 )
 from warplens_tools.rewrite.common.style import Style, indented
+from warplens_tools.rewrite.common.uniform import VaryingNames
 from warplens_tools.text import TextEdit
 
 _NONE = "no stages of a butterfly go through shared memory"
@@ -133,7 +138,7 @@ class _Stages:
         doubled = re.fullmatch(_DOUBLED.format(re.escape(self.variable or "-")), step)
         if initial is None or initial.type != "declaration" or doubled is None:
             raise Refused(_NONE)
-        self.type = plainly_declared_in(view, initial)[0].type
+        self._check_stages()
         inside = statements(field(loop, "body"))
         self.above = [n for n in inside[:-2] if n.type == "declaration"]
         barrier = squeezed(view.code(inside[-1])) if inside else ""
@@ -146,7 +151,31 @@ class _Stages:
         self.pairs = inside[-2]
         self.outer = [d for n in self.above for d in plainly_declared_in(view, n)]
         self._read_pairs()
+        self._check_takers()
         self.elements = list(self._elements())
+
+    def _check_stages(self) -> None:
+        """That the loop begins at a power of two, and goes on while its variable is below a limit."""
+        view, condition = self.view, unwrapped(field(self.loop, "condition"))
+        name, first = initialised(self.loop)
+        begin = view.value(first) or 0
+        sides = [view.code(field(condition, s)) for s in ("left", "right")] if operator_of(condition) else []
+        own = [s for s in sides if self.variable in WORD.findall(s)]
+        ordered = operator_of(condition) in (("<", "<=") if own == sides[:1] else (">", ">="))
+        if name is None or begin <= 0 or begin & (begin - 1) or own != [self.variable] or not ordered:
+            raise Refused("its strides are no powers of two up to a limit")
+
+    def _check_takers(self) -> None:
+        """That all stages have as many pairs, and that it is no matter which thread a pair falls to."""
+        view, loop = self.view, self.pairs
+        if view.names(self.count_node) & {self.variable, *(d.name for d in self.outer)}:
+            raise Refused("its stages have other numbers of pairs each")
+        mine = {self.pair, *self.own}
+        reader = KernelReader(view.expanded, view.file, view.kernel)
+        varying = VaryingNames(reader, view.body.end_byte, loop)
+        for name in (n for w in self.work for n in walk(w) if n.type == "identifier"):
+            if view.code(name) not in mine and varying.among(name):
+                raise Refused("what is done for a pair rests on its thread")
 
     def _read_pairs(self) -> None:
         view, loop = self.view, self.pairs
@@ -157,15 +186,18 @@ class _Stages:
         if name is None or first is None or step is None or not plain:
             raise Refused(_NONE)
         self.pair, self.first, self.step = view.code(name), view.written(first), view.written(step)
-        self.count = view.written(field(condition, "right"))
+        self.count_node = field(condition, "right")
+        self.count = view.written(self.count_node)
+        if not takes_all(view, first, step):
+            raise Refused("its pairs are not taken in turn by the threads of the block")
         self.work = statements(field(loop, "body"))
         nodes = [n for w in self.work for n in walk(w)]
         if any(n.type in JUMPS for n in nodes) or re.search(r"__sync|__shfl|atomic", view.code(loop)):
             raise Refused("its stages end early, or wait within")
         self.inner = [d for w in self.work for d in plainly_declared_in(view, w)]
-        own = {d.name for n in nodes if n.type == "declaration" for d in plainly_declared_in(view, n)}
+        self.own = {d.name for n in nodes if n.type == "declaration" for d in plainly_declared_in(view, n)}
         changed = {name for w in self.work for name, place in assigned(w, view) if place.type == "identifier"}
-        if changed - own or any(
+        if changed - self.own or any(
             view.space(e) not in ("shared", "local") for w in self.work for e in stores(view, w)
         ):
             raise Refused("its stages change more than their pairs")
@@ -241,14 +273,35 @@ class _Stages:
         edits = (style.constants(), TextEdit(view.span(self.loop), text))
         return RewriteResult(edits, title="Do several stages at a time in registers")
 
+    def _stride(self) -> str:
+        """The stride, by what the loop's head sees."""
+        text = self.stride
+        for one in reversed(self.outer):
+            if one.value is not None:
+                text = renamed(text, {one.name: f"({self.view.written(one.value)})"})
+        return text
+
+    def _are_whole(self) -> bool:
+        """Whether numbers alone tell that every stage's pairs are whole groups."""
+        view, condition = self.view, unwrapped(field(self.loop, "condition"))
+        count = view.value(self.count_node)
+        limit = view.value(field(condition, "right")) if operator_of(condition) in ("<", "<=") else None
+        if count is None or limit is None or count <= 0 or count & (count - 1) or limit > 2 * count:
+            return False
+        halves = all(h == v // 2 for v, h in self._values(self.stride).items())
+        return halves or (self.stride == self.variable and operator_of(condition) == "<")
+
     def _lines(self, style: Style) -> Iterator[str]:
         view, n, v, s = self.view, self.names, self.variable, self.stages
         condition = view.written(unwrapped(field(self.loop, "condition")))
+        count = self.count if re.fullmatch(r"[\w.]+", self.count) else f"({self.count})"
+        goes_on = renamed(condition, {v: f"({v} << ({s} - 1))"})
+        if not self._are_whole():
+            goes_on += f" && {count} % ({self._stride()} << ({s} - 1)) == 0"
         yield view.written(field(self.loop, "initializer")).rstrip(";").strip() + ";"
-        yield f"for (; {renamed(condition, {v: f'({v} << ({s} - 1))'})}; {v} <<= {s}) {{"
+        yield f"for (; {goes_on}; {v} <<= {s}) {{"
         for node in self.above:
             yield indented(style.code(view.written(node)))
-        count = self.count if re.fullmatch(r"[\w.]+", self.count) else f"({self.count})"
         group, kind = n["group"], "int"
         head = (
             f"for ({kind} {group} = {self.first}; {group} < {count} >> ({s} - 1); {group} += {self.step}) {{"
@@ -265,7 +318,9 @@ class _Stages:
         yield f"const int {base} = (({group} & ~({h} - 1)) << {s}) + ({group} & ({h} - 1));"
         types = {a.name: self.view.concrete(a.element_type) for a in self.view.kernel.arrays}
         for array, part in self.parts.items():
-            yield f"{types.get(array) or 'float'} {part}[1 << {s}];"
+            if not types.get(array):
+                raise Refused("the type of its elements is not known")
+            yield f"{types[array]} {part}[1 << {s}];"
         each = f"for (int {e} = 0; {e} < 1 << {s}; ++{e}) "
         moved = [(f"{p}[{e}]", f"{a}[{base} + {e} * {h}]") for a, p in self.parts.items()]
         yield "#pragma unroll"

@@ -136,3 +136,23 @@ def _before(view: View, loop: Counting) -> list[Node]:
         and n.parent is not None
         and n.parent.type == "compound_statement"
     ]
+
+
+def takes_all(view: View, first: Node, step: Node) -> bool:
+    """Whether first value and step deal a loop's iterations out to the threads of a block, one after the other."""
+    begin, by = view.forms.form(first), view.forms.form(step)
+    if begin is None or by is None:
+        return False
+    terms = {tuple(s.name for s in symbols): factor for symbols, factor in begin.terms}
+    size = Launches(view.text, view.model, view.kernel).block_value(0)
+    flat = terms == {("threadIdx.x",): 1}
+    if flat and by.value is not None:
+        return by.value == size
+    names = [sorted(s.name for s in symbols) for symbols, factor in by.terms if factor == 1]
+    plane = set(map(frozenset, terms)) == {
+        frozenset({"threadIdx.x"}),
+        frozenset({"threadIdx.y", "blockDim.x"}),
+    }
+    return len(by.terms) == 1 and (
+        (flat and names == [["blockDim.x"]]) or (plane and names == [["blockDim.x", "blockDim.y"]])
+    )
