@@ -118,7 +118,7 @@ def _loop(found: Opened, view: View) -> Counting:
     if work.why_not or work.folds:
         raise Refused(work.why_not or "its loop folds into a variable")
     again = counting(view.expanded, outer[0])
-    if again is None or again.first is None or "!=" in view.code(field(again.node, "condition")):
+    if again is None or again.first is None:
         raise Refused("no loop alone walks a row")
     return again
 

@@ -128,7 +128,7 @@ def _read(found: Opened) -> _Recurrence:
     loop = counting(reader.expanded, loops[0]) if len(loops) == 1 else None
     if loop is None or loop.downward or loop.step != "1" or len(loop.bounds) != 1 or not loop.declared:
         raise Refused("no loop walks down a column step by step")
-    if loop.first is None or "!=" in reader.tree.text_of(field(loop.node, "condition")):
+    if loop.first is None:
         raise Refused("no loop walks down a column step by step")
     body = statements(loop.body)
     if any(n.type not in ("declaration", "expression_statement") for n in body):

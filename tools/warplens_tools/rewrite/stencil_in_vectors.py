@@ -131,7 +131,8 @@ _TITLE = "Work out neighbouring outputs of a stencil, with rows in vectors"
 def _beside(view: View, target: Target) -> RewriteResult:
     """As many outputs along x as their smallest elements have in eight bytes, four at least."""
     del target
-    sizes = [type_bytes(view.concrete(p.element_type)) for p in view.kernel.parameters if p.pointer]
+    elements = {view.element(e) for e in view.elements(view.body)}
+    sizes = [type_bytes(view.concrete(e)) for e in sorted(elements)]
     known = [s for s in sizes if s in (1, 2, 4, 8)]
     if not known:
         raise Refused("it takes no arrays of numbers")

@@ -125,7 +125,7 @@ class _Reader:
 
     def _is_strict(self, loop: Counting) -> bool:
         condition = loop.node.child_by_field_name("condition")
-        return condition is not None and "=" not in self.tree.code_of(condition).replace("!=", "")
+        return condition is not None and "=" not in self.tree.code_of(condition)
 
     def _natural(self, at: Node, name: str, deep: int = 0) -> bool:
         """Whether a loop's variable is never below zero."""

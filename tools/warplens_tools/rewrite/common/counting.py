@@ -15,7 +15,8 @@ from warplens_tools.cuda.values.loop_headers import condition_of, initialised
 from warplens_tools.cuda.values.writes import changes
 
 LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
-_UPWARD, _DOWNWARD = ("<", "<=", "!="), (">", ">=")
+#: None that meets its limit, `!=`: a loop that others take iterations of steps over it. The normal form has `<` there.
+_UPWARD, _DOWNWARD = ("<", "<="), (">", ">=")
 _LOOSE = re.compile(r"[?<>&|^=,]")
 _NARROW = re.compile(r"\b(?:char|short|u?int8_t|u?int16_t)\b")
 
@@ -96,8 +97,6 @@ def _counting(tree: SourceTree, loop: Counting, condition: Node) -> Counting | N
     for found in limits:
         if found is None or found[0] not in allowed or _is_changed(tree, node, found[1]):
             return None
-        if found[0] == "!=" and step != "1":
-            return None
         bounds.append(found[1])
     return msgspec.structs.replace(loop, step=step, downward=downward, bounds=tuple(bounds))
 
@@ -127,7 +126,7 @@ def _bound(tree: SourceTree, condition: Node, variable: str) -> tuple[str, Node]
         return None
     if tree.code_of(left) == variable:
         return operator.type, right
-    flipped = {**FLIPPED, "!=": "!="}.get(operator.type)
+    flipped = FLIPPED.get(operator.type)
     return (flipped, left) if flipped and tree.code_of(right) == variable else None
 
 

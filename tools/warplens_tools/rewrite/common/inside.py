@@ -259,7 +259,7 @@ class Tests:
             return ""
         bound = self._resolved(loop.bounds[0], {})
         condition = self.view.code(field(loop.node, "condition"))
-        if not bound or "!=" in condition:
+        if not bound:
             return ""
         return bound if "<=" in condition else f"({bound} - 1)"
 

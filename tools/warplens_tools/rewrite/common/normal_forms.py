@@ -21,12 +21,14 @@ from warplens_tools.rewrite.common.normal_indices import indices_out
 from warplens_tools.rewrite.common.normal_lambdas import lambdas_out
 from warplens_tools.rewrite.common.normal_loops import normalised
 from warplens_tools.rewrite.common.normal_macros import macros_out
+from warplens_tools.rewrite.common.normal_members import members_named
 from warplens_tools.rewrite.common.normal_multiples import multiples_divided
 from warplens_tools.rewrite.common.normal_pointer_loops import pointers_counted
 from warplens_tools.rewrite.common.normal_pointers import still
 from warplens_tools.rewrite.common.normal_references import named_elements
 from warplens_tools.rewrite.common.normal_remainders import remainders_written
 from warplens_tools.rewrite.common.normal_trees import trees_apart
+from warplens_tools.rewrite.common.normal_unequal import limits_ordered
 from warplens_tools.rewrite.common.normal_windows import centred
 from warplens_tools.text import SourceText, TextEdit
 
@@ -58,11 +60,25 @@ def plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
     return file.remembered(("plainly", kernel.span), lambda: _plainly(text, path, kernel))
 
 
+def with_members_named(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
+    """The file with the kernel in those forms and its structures' members in variables; None where it has none."""
+    file = parse_tree(text)
+    return file.remembered(("members named", kernel.span), lambda: _with_members_named(text, path, kernel))
+
+
+def _with_members_named(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
+    plain = plainly(text, path, kernel) or text
+    named = _repeated(members_named, plain, path, kernel)
+    mine = parse(named, path).kernel(kernel.qualified_name) if named is not plain else None
+    return (plainly(named, path, mine) or named) if mine is not None and not mine.broken else None
+
+
 def _plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
     now = _repeated(macros_out, text, path, kernel)
     now = _repeated(lambdas_out, now, path, kernel)
     now = _repeated(written_out, now, path, kernel)
     now = _repeated(indices_out, now, path, kernel)
+    now = _repeated(limits_ordered, now, path, kernel)
     mine = parse(now, path).kernel(kernel.qualified_name) if now is not text else kernel
     if mine is None or mine.broken:
         return None

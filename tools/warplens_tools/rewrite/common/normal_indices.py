@@ -15,6 +15,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.functions import functions_of
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.rewrite.common.normal_bounds import BoundReader
 from warplens_tools.text import SourceText, TextEdit
 
@@ -28,6 +29,8 @@ _PLAIN = frozenset(
         "conditional_expression",
         "number_literal",
         "identifier",
+        "field_expression",
+        "field_identifier",
     }
 )
 _LISTS = frozenset({"argument_list", "subscript_argument_list"})
@@ -89,9 +92,16 @@ class _Reader(BoundReader):
         names = list[str]()
         for one in listed.named_children:
             inner = one.child_by_field_name("declarator")
+            if (
+                inner is not None
+                and inner.type == "reference_declarator"
+                and self.code(one).startswith("const ")
+            ):
+                inner = inner.named_children[0]
             if one.type != "parameter_declaration" or inner is None or inner.type != "identifier":
                 return None
-            if not _INTEGER.fullmatch(self.code(one)[: -len(self.code(inner))].strip()):
+            kind = self.code(one)[: -len(self.code(inner))].strip(" &")
+            if not _INTEGER.fullmatch(kind) and not self._is_of_integers(kind):
                 return None
             names.append(self.code(inner))
         returned = self._returned([n for n in known[0].body.named_children if n.type != "comment"])
@@ -102,6 +112,12 @@ class _Reader(BoundReader):
         spares = len(returned) > 1 and any("%" in self.code(part) for part in parts)
         plain = inside <= set(names) and not own and not spares
         return (tuple(names), returned) if returned and plain else None
+
+    def _is_of_integers(self, kind: str) -> bool:
+        """Whether a type is a structure of the file, which has no numbers but `int`."""
+        record = layouts_of(self.file).record(kind.removeprefix("const ").strip())
+        numbers = [m.type for m in record.members if not m.pointer] if record is not None else []
+        return record is not None and all(_INTEGER.fullmatch(n) for n in numbers)
 
     def _returned(self, nodes: Sequence[Node]) -> list[tuple[Node | None, Node]]:
         """`if (…) return a; return b;` as pairs; [] for a body that does anything else."""

@@ -13,7 +13,7 @@ from warplens_tools.cuda.parse import parse
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.rewrite.base import Apply, Refused, RewriteResult, Target
-from warplens_tools.rewrite.common.normal_forms import plainly
+from warplens_tools.rewrite.common.normal_forms import plainly, with_members_named
 from warplens_tools.rewrite.common.normal_strides import an_output_each
 from warplens_tools.rewrite.common.texts import between
 from warplens_tools.text import SourceText
@@ -59,14 +59,25 @@ def refusing(
 def _other_forms(
     text: SourceText, model: SourceModel, kernel: Kernel, *, singly: bool
 ) -> Iterator[SourceText]:
-    """The file with the kernel in its normal form, and with an output for each of its threads, where that differs."""
+    """The file with the kernel in its normal form, and with an output for each of its threads, where that differs; then
+    the same with the members of its structures in variables.
+    """
     plain = plainly(text, model.path, kernel)
-    if plain is not None:
-        yield plain
+    yield from _forms(text, plain, model, kernel, singly=singly)
+    named = with_members_named(text, model.path, kernel)
+    if named is not None:
+        yield from _forms(text, named, model, kernel, singly=singly)
+
+
+def _forms(
+    text: SourceText, other: SourceText | None, model: SourceModel, kernel: Kernel, *, singly: bool
+) -> Iterator[SourceText]:
+    if other is not None:
+        yield other
     if not singly:
         return
-    now = plain or text
-    again = parse(now, model.path) if plain is not None else model
+    now = other or text
+    again = parse(now, model.path) if other is not None else model
     mine = again.kernel(kernel.qualified_name)
     single = an_output_each(now, again, mine) if mine is not None and not mine.broken else None
     if single is not None:

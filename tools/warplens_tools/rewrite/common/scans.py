@@ -66,8 +66,6 @@ def read_scan(found: Opened, *, beside: bool = False) -> Scan:
     loop = counting(reader.expanded, loops[0]) if len(loops) == 1 else None
     if loop is None or loop.downward or loop.step != "1" or len(loop.bounds) != 1 or not loop.declared:
         raise Refused("no loop walks a row and stores what it came to on the way")
-    if "!=" in reader.tree.text_of(field(loop.node, "condition")):
-        raise Refused("no loop walks a row and stores what it came to on the way")
     if _moves(loop):
         raise Refused("an iteration moves a pointer or a counter of its own")
     why = reader.why_not_apart(loop)

@@ -54,7 +54,7 @@ class SlidingReader:
         loop = counting(view.expanded, node) if node.type == "for_statement" else None
         if loop is None or loop.step != "1" or loop.downward or not loop.declared or loop.first is None:
             return None
-        if len(loop.bounds) != 1 or view.names(loop.first) & moving or "!=" in condition_of(view, loop):
+        if len(loop.bounds) != 1 or view.names(loop.first) & moving:
             return None
         if any(view.space(e) != "local" for e in stores(view, loop.body)):
             return None
@@ -121,4 +121,4 @@ def ends_apart(view: View, loop: Counting, moving: frozenset[str]) -> bool:
     """Whether a loop is one that some outputs have more of than others, where `moving` differs between them."""
     plain = loop.step == "1" and not loop.downward and loop.first is not None and len(loop.bounds) == 1
     begins_alike = loop.first is not None and not view.names(loop.first) & moving
-    return plain and begins_alike and "!=" not in condition_of(view, loop)
+    return plain and begins_alike

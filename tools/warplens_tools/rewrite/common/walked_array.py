@@ -131,7 +131,6 @@ class WalkedArray:
             and begin is not None
             and begin >= 0
             and loop.variable not in own
-            and "!=" not in self.view.code(field(loop.node, "condition"))
         )
 
     def _bound(self, loop: Counting, element: Node, shift: int) -> None:
