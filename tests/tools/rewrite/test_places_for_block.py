@@ -111,7 +111,7 @@ ALONE = {
     "behind it": ("if (i < n) { int at = atomicAdd(count, 1); out[at] = x[i]; }\n  out[n] = 0;", "behind"),
     "by thread": ("if (i < n) { int at = atomicAdd(&count[i], 1); out[at] = x[i]; }", "one place"),
     "read": ("if (count[0] < n) { int at = atomicAdd(count, 1); out[at] = x[i]; }", "otherwise"),
-    "auto": ("if (i < n) { auto v = x[i]; int at = atomicAdd(count, 1); out[at] = v; }", "declared"),
+    "auto": ("if (i < n) { auto v = __ldg(x + i); int at = atomicAdd(count, 1); out[at] = v; }", "declared"),
     "barrier": ("__syncthreads(); int at = atomicAdd(count, 1); out[at] = x[i];", "together"),
 }
 

@@ -253,5 +253,5 @@ def test_pointers_of_several_outputs_stay_const() -> None:
 
 
 def test_a_pointer_of_an_unwritten_type_is_left_alone() -> None:
-    untold = WALKED.replace("const float* p", "auto p")
+    untold = WALKED.replace("const float* p = ", "auto p = (const float*)")
     assert "type of p" in rewritten("several-outputs", program(untold, RUN_WALKED))[0].refused

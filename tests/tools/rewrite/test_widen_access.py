@@ -282,3 +282,45 @@ def test_places_that_overlap_are_done_one_by_one() -> None:
     )
     after = holds("row-in-vectors", program(LAGGED, main), (4, 64, 1), (4, 64, 2), (4, 64, 4), (4, 64, 16))
     assert "||" in after
+
+
+ROW_ABOVE = """
+__global__ void below(const float* in, float* out, int w, int h) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x >= w || y >= h) return;
+  int k = y * w + x;
+  float s = in[k];
+  if (y CONDITION) s += in[k - w];
+  out[k] = s;
+}
+"""
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("condition", ["> 0", ">= 1", "!= 0"])
+def test_no_vector_is_loaded_where_there_is_no_row(condition: str) -> None:
+    main = """
+  int w = atoi(argv[1]), h = atoi(argv[2]); Device<float> x(w * h), y(w * h);
+  below<<<dim3((w + 31) / 32, (h + 3) / 4), dim3(32, 4)>>>(x, y, w, h); y.show();
+"""
+    after = holds(
+        "widen-access", program(ROW_ABOVE.replace("CONDITION", condition), main), (64, 5), (7, 3), (1, 1)
+    )
+    assert f" &&\n      y {condition}) {{" in after
+
+
+@pytest.mark.compiler
+def test_no_vector_is_loaded_before_the_first_element() -> None:
+    code = """
+__global__ void lagged(const float* in, float* out, int n, int lag) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < lag || i >= n) return;
+  out[i] += in[i] - in[i - lag];
+}
+"""
+    main = """
+  int n = atoi(argv[1]), lag = atoi(argv[2]); Device<float> x(n), y(n);
+  lagged<<<(n + 63) / 64, 64>>>(x, y, n, lag); y.show();
+"""
+    holds("widen-access", program(code, main), (1000, 64), (1001, 8), (1000, 5), (3, 1))

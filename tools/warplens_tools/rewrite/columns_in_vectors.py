@@ -171,6 +171,8 @@ class ColumnsWriter(OutputsWriter):
         tests += [f"{name} % {self.count} == 0" for name in sorted(names) if not name.isdigit()]
         elements = [*self._found(), *(e for e, _, _ in stored)]
         bases = {self.view.code(self._base(e)): self._bytes(e) for e in elements}
+        if set(bases) & {d.name for d in self.states}:
+            raise Refused("each column has a pointer of its own")
         tests += [f"reinterpret_cast<size_t>({base}) % {size} == 0" for base, size in sorted(bases.items())]
         return " && ".join(tests)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 from tree_sitter import Node
@@ -92,17 +93,22 @@ class OutputsWriter:
         return bool(changed & self.view.parameters)
 
     def _states(self) -> list[Declared]:
-        changed = {name for w in self.outputs.work for name, _ in assigned(w, self.view)}
-        if self.axis.name in changed:
+        work = self.outputs.work
+        if any(name == self.axis.name for w in work for name, _ in assigned(w, self.view)):
             raise Refused("the output's number changes")
         found = []
         for one in self.outputs.declared:
             rests = self.axis.name in self.outputs.rests[one.name]
-            if one.name in changed or (rests and not one.is_index):
+            if self._sets(one, work) or (rests and not one.is_index):
                 if "auto" in one.type.split() and self.view.pointers.pointer(one.value) is not None:
                     raise Refused(f"the type of {one.name} is not written")
                 found.append(one)
         return [*found, *self.late]
+
+    def _sets(self, one: Declared, nodes: Sequence[Node]) -> bool:
+        """Whether a variable gets another value; what a pointer points to is not the pointer."""
+        found = (place for n in nodes for name, place in assigned(n, self.view) if name == one.name)
+        return any(not one.stars or place.type == "identifier" for place in found)
 
     def result(self) -> RewriteResult:
         """All edits."""
@@ -274,7 +280,7 @@ class OutputsWriter:
         outputs, or again in the loop for each.
         """
         every = declared_in(self.view, node)
-        if {d.name for d in every} & {name for n in behind for name, _ in assigned(n, self.view)}:
+        if any(self._sets(d, behind) for d in every):
             if carried.locals or carried.skips or carried.tests:
                 raise Refused("a loop's own variables would have to be kept for each output")
             self.states += every

@@ -16,6 +16,7 @@ from warplens_tools.rewrite.base import Apply, Refused, RewriteResult, Target
 from warplens_tools.rewrite.common.normal_forms import plainly, with_members_named
 from warplens_tools.rewrite.common.normal_strides import an_output_each
 from warplens_tools.rewrite.common.texts import between
+from warplens_tools.rewrite.common.typed_autos import typed_autos
 from warplens_tools.text import SourceText
 
 
@@ -30,30 +31,53 @@ def refusing(
 
     @functools.wraps(edit)
     def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-        try:
-            return edit(text, model, kernel, target)
-        except Refused as why:
-            refused = RewriteResult(refused=str(why))
-        except RecursionError:
-            # thousands of brackets, as code that was generated has
-            return RewriteResult(refused="the kernel nests deeper than it could be read")
-        if target.lines:
-            return refused
-        for other in _other_forms(text, model, kernel, singly=singly):
-            again = parse(other, model.path)
-            mine = again.kernel(kernel.qualified_name)
-            if mine is None or mine.broken:
-                continue
-            try:
-                result = edit(other, again, mine, target)
-            except (Refused, RecursionError):
-                continue
-            if result.edits:
-                after = other.apply(list(result.edits))
-                return msgspec.structs.replace(result, edits=between(text, after))
-        return refused
+        return _typed(functools.partial(_tried, edit, singly), text, model, kernel, target)
 
     return apply
+
+
+def _typed(
+    edit: Apply, text: SourceText, model: SourceModel, kernel: Kernel, target: Target
+) -> RewriteResult:
+    """What an edit makes of a kernel whose variables by `auto` have their types written, where those are known."""
+    typed = typed_autos(text, kernel)
+    again = parse(typed.text, model.path) if typed is not None else model
+    mine = again.kernel(kernel.qualified_name)
+    if typed is None or mine is None or mine.broken:
+        return edit(text, model, kernel, target)
+    result = edit(typed.text, again, mine, target)
+    if not result.edits:
+        return result
+    after = typed.restored(typed.text.apply(list(result.edits)))
+    return msgspec.structs.replace(result, edits=between(text, after))
+
+
+def _tried(
+    edit: Apply, singly: bool, text: SourceText, model: SourceModel, kernel: Kernel, target: Target
+) -> RewriteResult:
+    """The edit of a kernel as it stands, or in the first other form that it does not refuse."""
+    try:
+        return edit(text, model, kernel, target)
+    except Refused as why:
+        refused = RewriteResult(refused=str(why))
+    except RecursionError:
+        # thousands of brackets, as code that was generated has
+        return RewriteResult(refused="the kernel nests deeper than it could be read")
+    if target.lines:
+        return refused
+    for other in _other_forms(text, model, kernel, singly=singly):
+        again = parse(other, model.path)
+        mine = again.kernel(kernel.qualified_name)
+        if mine is None or mine.broken:
+            continue
+        try:
+            result = edit(other, again, mine, target)
+        except (Refused, RecursionError):
+            continue
+        if result.edits:
+            after = other.apply(list(result.edits))
+            return msgspec.structs.replace(result, edits=between(text, after))
+    return refused
 
 
 def _other_forms(

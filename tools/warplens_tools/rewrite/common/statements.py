@@ -68,6 +68,7 @@ class KernelEdits:
 
     def fresh(self, name: str) -> str:
         """`name`, or a name made from it that the file does not use yet; it is taken from then on."""
+        name = re.sub(r"\W+", "_", name)
         found, number = name, 2
         while found in self._names:
             found, number = f"{name}{number}", number + 1
@@ -76,6 +77,7 @@ class KernelEdits:
 
     def fresh_here(self, name: str) -> str:
         """As `fresh`, for a variable of the kernel, of which other functions may have one of that name."""
+        name = re.sub(r"\W+", "_", name)
         wide = {n for leaf in self.tree.file.leaves if leaf.function is None for n in self._words(leaf.node)}
         inside = set(_NAME.findall(self.tree.text_of(self.expanded.function.node))) | self._local | wide
         found, number = name, 2

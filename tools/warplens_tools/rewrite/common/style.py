@@ -45,7 +45,8 @@ class Style:
         return found
 
     def local(self, wanted: str) -> str:
-        """As `name`, for a variable of the kernel: other functions may have the name too."""
+        """As `name`, for a variable of the kernel: other functions may have the name too. A member's dot is none."""
+        wanted = re.sub(r"\W+", "_", wanted)
         found, number = wanted, 1
         while found in self._own or found in self._taken or self.view.file.macros.get(found) is not None:
             number += 1

@@ -15,6 +15,8 @@ from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.rewrite.common.vectors import Array, Work
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+#: A comparison that holds between two indices where it holds for both.
+_ORDER = re.compile(r"(?<![<>=!-])[<>]=?(?![<>])")
 
 
 class VectorWriter:
@@ -79,7 +81,7 @@ class VectorWriter:
             f"reinterpret_cast<size_t>({self._address(a)}) % {a.chunk(self.count)} == 0" for a in self.arrays
         ]
         asked = dict.fromkeys(self._asked(text, last) for a in self.arrays for text, last in a.asked)
-        tests = " &&\n    ".join([*whole, *asked, *self._apart()])
+        tests = " &&\n    ".join([*whole, *asked, *self._kept_from(), *self._apart()])
         lines = [f"if ({tests}) {{", indented(self._fast()), "} else {"]
         begin = (
             f"{self.first} < {self.skipped} ? {self.skipped} : {self.first}" if self.skipped else self.first
@@ -88,6 +90,23 @@ class VectorWriter:
         head += f"{work.name} < {work.limit} && {work.name} < {self.first} + {self.vector}; ++{work.name}) {{"
         lines.append(indented("\n".join([head, indented(self._element(())), "}"])))
         return "\n".join([*lines, "}"])
+
+    def _kept_from(self) -> list[str]:
+        """Of the work's further conditions those that keep it from where an array may have no elements: what is alike
+        for all of a vector, and for elements beside the index, as those of the row above, what its ends are asked.
+        """
+        bases, found = {a.base for a in self.arrays}, dict[str, None]()
+        data = {d.name for d in self.work.declared if not d.is_index}
+        for said in (part for text in self.work.others for part in conjuncts(text)):
+            new = self._spelt_out(said)
+            words = set(_WORD.findall(new))
+            if words & data or re.search(r"\[|\w\s*\(", new):
+                continue
+            if self.work.name not in words:
+                found[f"({said})" if "||" in said else said] = None
+            elif len(bases) > 1 and _ORDER.search(new) and "||" not in new:
+                found |= {self._asked(said, last): None for last in (False, True)}
+        return list(found)
 
     def _apart(self) -> list[str]:
         """That vectors of one array that is stored to have no element in common."""
@@ -165,6 +184,17 @@ class VectorWriter:
         if one.value is not None:
             value = f" = {substituted(self.view, one.value, _inside(one.value, pairs))}"
         return f"{one.type} {one.stars}{one.name}{value};"
+
+
+def conjuncts(text: str) -> list[str]:
+    """What `a && b` says, outside of brackets."""
+    parts, depth, at = list[str](), 0, 0
+    for place, char in enumerate(text):
+        depth += (char in "([{") - (char in ")]}")
+        if depth == 0 and text.startswith("&&", place):
+            parts.append(text[at:place].strip())
+            at = place + 2
+    return [*parts, text[at:].strip()]
 
 
 def _local(style: Style, known: dict[str, str], wanted: str) -> str:

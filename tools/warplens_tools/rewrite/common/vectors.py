@@ -298,6 +298,8 @@ def _asked(view: View, work: Work, array: Array) -> Iterator[tuple[str, bool]]:
                 holds = then.start_byte <= place.start_byte < then.end_byte
                 for part in _comparisons(field(outer, "condition"), "&&" if holds else "||"):
                     last = _fails_last(view, work, part, holds=holds)
+                    if last is None and _is_of_place(view, work, part):
+                        last = False
                     said = view.written(part) if holds else f"!({view.written(part)})"
                     if last is not None and said not in seen and child.id != field(outer, "condition").id:
                         seen.add(said)
@@ -310,8 +312,19 @@ def _comparisons(node: Node, joined: str) -> Iterator[Node]:
     if inner.type == "binary_expression" and operator_of(inner) == joined:
         for side in ("left", "right"):
             yield from _comparisons(field(inner, side), joined)
-    elif inner.type == "binary_expression" and operator_of(inner) in ("<", "<=", ">", ">="):
+    elif inner.type == "binary_expression" and operator_of(inner) in ("<", "<=", ">", ">=", "!="):
         yield inner
+
+
+def _is_of_place(view: View, work: Work, node: Node) -> bool:
+    """Whether a comparison asks for the thread's place along another axis, alike for all of a vector."""
+    if view.names(node) & {work.name, *(d.name for d in work.declared)}:
+        return False
+    sides = [view.forms.form(field(node, side)) for side in ("left", "right")]
+    if any(form is None or form.told is None for form in sides):
+        return False
+    found = {s.kind for form in sides if form is not None for s in form.symbols}
+    return bool(found & {"thread", "block"})
 
 
 def _fails_last(view: View, work: Work, node: Node, *, holds: bool) -> bool | None:
@@ -338,6 +351,8 @@ def _fails_last(view: View, work: Work, node: Node, *, holds: bool) -> bool | No
     else:
         sign = difference.coefficient("threadIdx.x") or 0
     if not sign:
+        return None
+    if operator_of(node) == "!=":
         return None
     upper = operator_of(node) in ("<", "<=")
     return (sign > 0) == (upper == holds)
