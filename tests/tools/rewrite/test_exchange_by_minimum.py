@@ -63,7 +63,7 @@ CHANGES = {
     "a call": ("if (v[j] > v[j + 1])", "if (fabsf(v[j]) > v[j + 1])"),
     "another branch": ("v[j + 1] = t; }", "v[j + 1] = t; } else n = 3;"),
     "memory that others see": ("float v[9];", "__shared__ float v[9];"),
-    "a type of its own": ("float t", "double t"),
+    "a type of its own": ("float t", "int t"),
 }
 
 

@@ -52,6 +52,7 @@ import re
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.values.arithmetic_types import written_before
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import plainly_declared_in, unqualified
 from warplens_tools.rewrite.common.reading import (
@@ -145,7 +146,17 @@ def _exchanged(view: View, inside: list[Node], both: set[str], value: Node) -> s
     kept, name = squeezed(view.code(declared[0].value)), declared[0].name
     sets = [_set(view, n) for n in inside[1:]]
     other = next(iter(both - {kept}), "")
-    return unqualified(declared[0].type) if kept in both and sets == [(kept, other), (other, name)] else ""
+    kind = unqualified(declared[0].type)
+    alike = _type(view, value) in ("", kind)
+    return kind if alike and kept in both and sets == [(kept, other), (other, name)] else ""
+
+
+def _type(view: View, value: Node) -> str:
+    """The type of a variable or an element; "" where the file does not tell."""
+    if value.type == "subscript_expression":
+        return view.concrete(view.element(value))
+    binding = view.expanded.constants.binding(view.code(value), value.start_byte)
+    return unqualified(written_before(view.tree, binding).strip()) if binding is not None else ""
 
 
 def _set(view: View, node: Node) -> tuple[str, str] | None:
