@@ -316,9 +316,14 @@ def _comparisons(node: Node, joined: str) -> Iterator[Node]:
         yield inner
 
 
+def _declared_inside(view: View, work: Work) -> set[str]:
+    inside = (n for s in work.statements for n in walk(s) if n.type == "identifier")
+    return {d.name for n in inside for d in _of(view, n, n)}
+
+
 def _is_of_place(view: View, work: Work, node: Node) -> bool:
     """Whether a comparison asks for the thread's place along another axis, alike for all of a vector."""
-    if view.names(node) & {work.name, *(d.name for d in work.declared)}:
+    if view.names(node) & {work.name, *(d.name for d in work.declared), *_declared_inside(view, work)}:
         return False
     sides = [view.forms.form(field(node, side)) for side in ("left", "right")]
     if any(form is None or form.told is None for form in sides):
@@ -330,8 +335,7 @@ def _is_of_place(view: View, work: Work, node: Node) -> bool:
 def _fails_last(view: View, work: Work, node: Node, *, holds: bool) -> bool | None:
     """Whether a comparison, or its opposite, fails for larger indices first; None where the index does not decide."""
     left, right = view.forms.form(field(node, "left")), view.forms.form(field(node, "right"))
-    inside = (n for s in work.statements for n in walk(s) if n.type == "identifier")
-    own = {d.name for n in inside for d in _of(view, n, n)}
+    own = _declared_inside(view, work)
     said = squeezed(view.code(node))
     # asked of a vector's end in any case
     if (
