@@ -116,9 +116,19 @@ def _named(tree: SourceTree, name: str) -> Iterator[Node]:
             yield node
 
 
-def _callee(node: Node) -> Node:
-    """The whole name in `run<256>`."""
+def _instance(node: Node) -> Node:
+    """The name with what its template is given, in `run<256>`."""
     return node.parent if node.parent is not None and node.parent.type == "template_function" else node
+
+
+def _callee(node: Node) -> Node:
+    """The whole name in `run<256>`, and in `ops::run<256>`."""
+    whole = _instance(node)
+    while whole.parent is not None and whole.parent.type == "qualified_identifier":
+        if whole.parent.child_by_field_name("name") != whole:
+            break
+        whole = whole.parent
+    return whole
 
 
 def _is_called(node: Node) -> bool:
@@ -134,7 +144,7 @@ def _declares(node: Node) -> bool:
 
 def _argument(node: Node, index: int, *, template: bool) -> Node | None:
     whole = _callee(node)
-    field, holder = "arguments", whole if template else whole.parent
+    field, holder = "arguments", _instance(node) if template else whole.parent
     listed = holder.child_by_field_name(field) if holder is not None else None
     arguments = listed.named_children if listed is not None else []
     return arguments[index] if index < len(arguments) else None

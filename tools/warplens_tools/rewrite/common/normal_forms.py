@@ -13,6 +13,7 @@ from warplens_tools.rewrite.common.normal_begins import emptied
 from warplens_tools.rewrite.common.normal_bounds import clamped
 from warplens_tools.rewrite.common.normal_breaks import skipping
 from warplens_tools.rewrite.common.normal_calls import written_out
+from warplens_tools.rewrite.common.normal_casts import casts_plain
 from warplens_tools.rewrite.common.normal_conditions import conditions_apart
 from warplens_tools.rewrite.common.normal_counters import declared_by_loops
 from warplens_tools.rewrite.common.normal_ends import counters_alone
@@ -78,6 +79,7 @@ def _plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
     now = _repeated(lambdas_out, now, path, kernel)
     now = _repeated(written_out, now, path, kernel)
     now = _repeated(indices_out, now, path, kernel)
+    now = _repeated(casts_plain, now, path, kernel)
     now = _repeated(limits_ordered, now, path, kernel)
     mine = parse(now, path).kernel(kernel.qualified_name) if now is not text else kernel
     if mine is None or mine.broken:
