@@ -55,7 +55,7 @@ from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.cuda.values.loop_headers import initialised
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target, in_a_plane
 from warplens_tools.rewrite.common.chains import Chain
-from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in, unqualified
+from warplens_tools.rewrite.common.declared import Declared, is_set, plainly_declared_in, unqualified
 from warplens_tools.rewrite.common.launches import Launches, rounded_up
 from warplens_tools.rewrite.common.reading import (
     View,
@@ -233,7 +233,6 @@ def _written(
 def _split(view: View, top: list[Node], axis: Declared) -> tuple[list[str], list[str]]:
     """Declarations that rest on nothing of the axis, and all else, with `continue` for `return`."""
     above, inside, moving = list[str](), list[str](), {axis.name}
-    changed = {name for name, _ in assigned(view.body, view)}
     for node in top:
         every = plainly_declared_in(view, node)
         if any(d.name == axis.name for d in every):
@@ -241,7 +240,7 @@ def _split(view: View, top: list[Node], axis: Declared) -> tuple[list[str], list
             above += [_declaration(view, d) for d in rest]
             continue
         fixed = every and not any(
-            d.value is None or d.name in changed or view.names(d.value) & moving or not d.is_index
+            d.value is None or is_set(view, [view.body], d) or view.names(d.value) & moving or not d.is_index
             for d in every
         )
         if fixed and not inside:

@@ -61,11 +61,11 @@ import msgspec
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.declared import Declared, unqualified
+from warplens_tools.rewrite.common.declared import Declared, is_set, unqualified
 from warplens_tools.rewrite.common.guarded_head import guarded_head
 from warplens_tools.rewrite.common.launches import Launches, rounded_up, times
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, launched_outputs
-from warplens_tools.rewrite.common.reading import View, assigned, refusing, shares_memory, squeezed
+from warplens_tools.rewrite.common.reading import View, refusing, shares_memory, squeezed
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.rewrite.common.vector_writer import VectorWriter
@@ -111,8 +111,7 @@ def widened(view: View, target: Target, *, row_by_row: bool = False) -> RewriteR
         raise Refused("what its last element is is not asked along each axis")
     if any(n.type in _BY_DATA for s in outputs.work for n in walk(s)):
         raise Refused("data say how long an element takes: its loads are little of that")
-    changed = {name for s in outputs.work for name, _ in assigned(s, view)}
-    own = _own(view, outputs, axis, changed)
+    own = _own(view, outputs, axis)
     work = Work(axis.name, axis.type, axis.limit, outputs.work, own, outputs.others)
     arrays = read_arrays(view, work, target.names)
     style, count = Style(view), elements_of_vector(view, arrays)
@@ -134,12 +133,12 @@ def widened(view: View, target: Target, *, row_by_row: bool = False) -> RewriteR
     return RewriteResult(edits, title=f"Access {count} elements at a time", caveat=CAVEAT)
 
 
-def _own(view: View, outputs: Outputs, axis: Axis, changed: set[str]) -> tuple[Declared, ...]:
+def _own(view: View, outputs: Outputs, axis: Axis) -> tuple[Declared, ...]:
     """The variables that each element has anew: those that the work changes, and what is made of them."""
     own, names = list[Declared](), set[str]()
     for one in outputs.declared:
         made = view.names(one.value) if one.value is not None else frozenset()
-        if axis.name in outputs.rests[one.name] or one.name in changed or made & names:
+        if axis.name in outputs.rests[one.name] or is_set(view, outputs.work, one) or made & names:
             own.append(one)
             names.add(one.name)
     return tuple(own)

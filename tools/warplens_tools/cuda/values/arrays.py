@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that a kernel's body or the file declares: space, element type, extents and their values."""
+"""Arrays that a kernel's body or the file declares, and variables in constant memory: space, type, extents, values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import ArrayDeclaration
 from warplens_tools.cuda.syntax.declarators import read_declarator, read_specifiers
 from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.values.bindings import Binding
 from warplens_tools.cuda.values.constants import Constants
+from warplens_tools.cuda.values.writes import is_set_once
 
 
 def read_arrays(tree: SourceTree, constants: Constants, body: Node) -> tuple[ArrayDeclaration, ...]:
@@ -56,6 +58,23 @@ def file_array(constants: Constants, name: str, at: int) -> ArrayDeclaration | N
     declarators = node.children_by_field_name("declarator")
     found = (_array(tree, constants, node, d, base, space, False) for d in declarators)
     return next((a for a in found if a is not None and a.name == name), None)
+
+
+def constant_memory_type(tree: SourceTree, binding: Binding) -> str:
+    """The type of one variable that the host gives every launch, `int` of `__constant__ int width;`; "" of others."""
+    low, high = binding.declaration
+    declared = tree.masked.code[low:high].decode("ascii")
+    alone = binding.kind == "other" and declared[binding.start - low :].strip(" ;") == binding.name
+    words = [
+        w for w in declared[: binding.start - low].split() if w not in ("static", "__device__", "struct")
+    ]
+    return " ".join(words[1:]) if alone and words[:1] == ["__constant__"] else ""
+
+
+def is_given_whole(tree: SourceTree, binding: Binding) -> bool:
+    """Whether a structure has its members from the launch, or from the host, and keeps them."""
+    kept = binding.kind == "object" and is_set_once(tree, binding)
+    return kept or constant_memory_type(tree, binding) != ""
 
 
 _ArraySpace = Literal["shared", "local", "constant", "global"]

@@ -20,6 +20,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.tree import subscripts, walk
 from warplens_tools.cuda.values import forms
+from warplens_tools.cuda.values.arrays import constant_memory_type, is_given_whole
 from warplens_tools.cuda.values.bindings import Binding, value_node
 from warplens_tools.cuda.values.choices import chosen
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, constants_of, layouts_of
@@ -109,7 +110,7 @@ class FormReader:
                 return forms.number(known)
             return forms.variable(Symbol(f"{name}.{part}", kind))  # type: ignore[arg-type]
         binding = self.kernel.constants.binding(name, node.start_byte)
-        if binding is None or binding.kind != "object" or not is_set_once(self.tree, binding):
+        if binding is None or not is_given_whole(self.tree, binding):
             return None
         return forms.variable(Symbol(path, "parameter"))
 
@@ -274,18 +275,17 @@ class FormReader:
             return self.passed[binding.name]
         if (number := self.kernel.constants.numbers.get(binding.name)) is not None:
             return forms.number(number)
-        if binding.kind == "parameter" and self.set_once(binding):
+        given = integer_of(self.tree, constant_memory_type(self.tree, binding)) is not None
+        if given or (binding.kind == "parameter" and self.set_once(binding)):
             return forms.variable(Symbol(binding.name, "parameter"))
-        if binding.kind not in ("plain", "const", "constexpr") or binding.value is None:
+        varies = binding.kind == "plain" and not self.set_once(binding)
+        if varies or binding.kind not in ("plain", "const", "constexpr") or binding.value is None:
             return None
         written = self.tree.masked.code[binding.declaration[0] : binding.start].decode("ascii")
         declared = integer_of(self.tree, written)
-        if binding.kind == "plain" and not self.set_once(binding):
-            return None
         value = value_node(self.tree, binding)
-        if declared is not None and declared.is_narrow:
-            return self._narrowed(written, value)
-        return self.traced(value)
+        narrow = declared is not None and declared.is_narrow
+        return self._narrowed(written, value) if narrow else self.traced(value)
 
     def _loop_of(self, node: Node, name: str) -> Loop | None:
         """The loop around `node` whose variable `name` is, where only its header changes it."""

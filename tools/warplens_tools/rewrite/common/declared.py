@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.rewrite.base import Refused
-from warplens_tools.rewrite.common.reading import View, field
+from warplens_tools.rewrite.common.reading import View, assigned, field
 
 
 class Declared(msgspec.Struct, frozen=True):
@@ -63,6 +65,12 @@ def plainly_declared_in(view: View, statement: Node) -> list[Declared]:
         return declared_in(view, statement) if statement.type == "declaration" else []
     except Refused:
         return []
+
+
+def is_set(view: View, nodes: Iterable[Node], one: Declared) -> bool:
+    """Whether nodes give a variable another value; what a pointer points to is not the pointer."""
+    places = (place for n in nodes for name, place in assigned(n, view) if name == one.name)
+    return any(not one.stars or place.type == "identifier" for place in places)
 
 
 def unqualified(written: str) -> str:

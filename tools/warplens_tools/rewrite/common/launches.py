@@ -23,6 +23,8 @@ from warplens_tools.rewrite.base import Refused
 from warplens_tools.text import SourceText, Span, TextEdit
 
 AXES = "xyz"
+#: As rewrites name constants.
+_CONSTANT = re.compile(r"(?<![\w:.])k[A-Z]\w*")
 #: Binds as tightly as `*` or tighter, so that it may stand before `* 32` as it is.
 _TIGHT = re.compile(r"[\w.]+|\w+\s*(?:->\w+|\.\w+)*")
 
@@ -118,7 +120,29 @@ class Launches:
 
     def edits(self) -> tuple[TextEdit, ...]:
         """All changes, each once."""
-        return tuple(TextEdit(span, new) for span, new in self._edits.items() if self.text.slice(span) != new)
+        changed = {span: new for span, new in self._edits.items() if self.text.slice(span) != new}
+        return tuple(TextEdit(span, self._reached(span, new)) for span, new in changed.items())
+
+    def _reached(self, span: Span, new: str) -> str:
+        """An expression whose new constants, which stand before the kernel, are named as the launch names that: with
+        the kernel's namespace.
+        """
+        spaces = {site.kernel_name.rpartition("::")[0] for site in self.sites if not site.path}
+        space = spaces.pop() if len(spaces) == 1 else ""
+        if not space or "<" in space:
+            return new
+        kernel = self.text.offset(self.kernel.span.line, self.kernel.span.column)
+        before = self.text.text[:kernel]
+        inside = before[max(before.rfind(f"namespace {space.rpartition('::')[2]}"), 0) :]
+        old = set(re.findall(r"\w+", self.text.slice(span)))
+        words = set(re.findall(r"\w+", self.text.text))
+
+        def named(found: re.Match[str]) -> str:
+            name = found[0]
+            beside = name not in words or f"constexpr int {name} =" in inside
+            return f"{space}::{name}" if beside and name not in old else name
+
+        return _CONSTANT.sub(named, new)
 
     def _put(self, span: Span, new: str) -> None:
         if self._edits.get(span, new) != new:

@@ -23,6 +23,7 @@ from warplens_tools.rewrite.common.normal_lambdas import lambdas_out
 from warplens_tools.rewrite.common.normal_loops import normalised
 from warplens_tools.rewrite.common.normal_macros import macros_out
 from warplens_tools.rewrite.common.normal_members import members_named
+from warplens_tools.rewrite.common.normal_methods import methods_out
 from warplens_tools.rewrite.common.normal_multiples import multiples_divided
 from warplens_tools.rewrite.common.normal_pointer_loops import pointers_counted
 from warplens_tools.rewrite.common.normal_pointers import still
@@ -77,6 +78,7 @@ def _with_members_named(text: SourceText, path: str, kernel: Kernel) -> SourceTe
 def _plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
     now = _repeated(macros_out, text, path, kernel)
     now = _repeated(lambdas_out, now, path, kernel)
+    now = _repeated(methods_out, now, path, kernel)
     now = _repeated(written_out, now, path, kernel)
     now = _repeated(indices_out, now, path, kernel)
     now = _repeated(casts_plain, now, path, kernel)

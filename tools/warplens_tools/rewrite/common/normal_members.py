@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Members of structures that a kernel is passed, in the form that rewrites read: as variables of their own.
 
-`grid.nx` becomes `nx` behind `const int nx = grid.nx;`, and `field.ez[k]` an element of `float* ez = field.ez;`.
+`grid.nx` becomes `nx` behind `const int nx = grid.nx;`, and `field.ez[k]` an element of `float* ez = field.ez;`. Floats
+stay where they are: they say no place.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.model import Kernel, Parameter
+from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values.constants import layouts_of
@@ -18,18 +19,29 @@ from warplens_tools.cuda.values.layouts import Member
 from warplens_tools.rewrite.common.normal_bounds import WORD, BoundReader
 from warplens_tools.text import SourceText, Span, TextEdit
 
-_NUMBERS = frozenset({"float", "double", "bool"})
 _RECORDS = frozenset({"struct_specifier", "class_specifier"})
 
 
 def members_named(text: SourceText, file: SourceTree, kernel: Kernel) -> tuple[TextEdit, ...]:
-    """The edits that name all members of one parameter of a kernel; () where there is none."""
+    """The edits that name all members of one parameter of a kernel, or of one structure in constant memory; () where
+    there is none.
+    """
     reader = _Reader(text, file, kernel)
-    for parameter in kernel.parameters if reader.body is not None else ():
-        edits = reader.named(parameter) if not parameter.pointer and "&" not in parameter.type else ()
+    given = [(p.name, p.type) for p in kernel.parameters if not p.pointer and "&" not in p.type]
+    for name, kind in (*given, *_in_constant_memory(file)) if reader.body is not None else ():
+        edits = reader.named(name, kind)
         if edits:
             return edits
     return ()
+
+
+def _in_constant_memory(file: SourceTree) -> list[tuple[str, str]]:
+    """Structures that the host gives every launch, by name and type: `__constant__ Params params;`."""
+    code = (file.code_of(n) for n in file.root.named_children if n.type == "declaration")
+    found = (
+        re.fullmatch(r"(?:static\s+)?__constant__\s+(?:struct\s+)?(\w+)\s+(\w+)\s*;", c.strip()) for c in code
+    )
+    return [(m[2], m[1]) for m in found if m is not None]
 
 
 def _is_named(node: Node) -> bool:
@@ -43,10 +55,10 @@ def _is_named(node: Node) -> bool:
 class _Reader(BoundReader):
     """The members that one kernel reads of its parameters."""
 
-    def named(self, parameter: Parameter) -> tuple[TextEdit, ...]:
+    def named(self, holder: str, written: str) -> tuple[TextEdit, ...]:
         """The edits for one parameter."""
-        kind = " ".join(w for w in parameter.type.split() if w not in ("const", "struct"))
-        uses = [n for n in walk(self.body) if n.type == "identifier" and self.code(n) == parameter.name]
+        kind = " ".join(w for w in written.split() if w not in ("const", "struct"))
+        uses = [n for n in walk(self.body) if n.type == "identifier" and self.code(n) == holder]
         first = (
             next((n for n in self.body.named_children if n.type != "comment"), None) if self.body else None
         )
@@ -64,15 +76,15 @@ class _Reader(BoundReader):
         edits, lines = list[TextEdit](), list[str]()
         for path, nodes in places.items():
             member = layouts_of(self.file).member(kind, path)
-            written = self._type(member, path, nodes) if member is not None else ""
-            if not written:
+            declared = self._type(member, path, nodes) if member is not None else ""
+            if not declared:
                 continue
             name = path.rpartition(".")[2]
-            name = name if name not in taken else f"{parameter.name}_{name}"
+            name = name if name not in taken else f"{holder}_{name}"
             if name in taken:
                 return ()
             taken.add(name)
-            lines.append(f"{written} {name} = {parameter.name}.{path};")
+            lines.append(f"{declared} {name} = {holder}.{path};")
             edits += [TextEdit(self.file.span(n), name) for n in nodes]
         if not edits:
             return ()
@@ -113,12 +125,15 @@ class _Reader(BoundReader):
         return False
 
     def _type(self, member: Member, path: str, nodes: list[Node]) -> str:
-        """What a variable for a member is declared as; "" for arrays and structures."""
+        """What a variable for a member is declared as; "" for all but integers and pointers."""
         if not member.pointer:
             size = layouts_of(self.file).bytes(member.type)
             plain = layouts_of(self.file).plain(member.type)
-            number = integer_type(plain) is not None or plain in _NUMBERS
-            return f"const {member.type}" if number and size == member.size and "*" not in member.type else ""
+            return (
+                f"const {member.type}"
+                if integer_type(plain) is not None and size == member.size and "*" not in member.type
+                else ""
+            )
         qualified = self._qualifiers(path.rpartition(".")[2])
         if qualified is None:
             return ""

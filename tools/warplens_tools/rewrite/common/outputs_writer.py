@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import msgspec
 from tree_sitter import Node
@@ -12,7 +11,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.rewrite.base import Refused, RewriteResult
 from warplens_tools.rewrite.common.carried import Carried
-from warplens_tools.rewrite.common.declared import Declared, declared_in, unqualified
+from warplens_tools.rewrite.common.declared import Declared, declared_in, is_set, unqualified
 from warplens_tools.rewrite.common.guarded_head import guarded_head
 from warplens_tools.rewrite.common.insertion import start_with_pragmas
 from warplens_tools.rewrite.common.launches import Launches, rounded_up
@@ -99,16 +98,11 @@ class OutputsWriter:
         found = []
         for one in self.outputs.declared:
             rests = self.axis.name in self.outputs.rests[one.name]
-            if self._sets(one, work) or (rests and not one.is_index):
+            if is_set(self.view, work, one) or (rests and not one.is_index):
                 if "auto" in one.type.split() and self.view.pointers.pointer(one.value) is not None:
                     raise Refused(f"the type of {one.name} is not written")
                 found.append(one)
         return [*found, *self.late]
-
-    def _sets(self, one: Declared, nodes: Sequence[Node]) -> bool:
-        """Whether a variable gets another value; what a pointer points to is not the pointer."""
-        found = (place for n in nodes for name, place in assigned(n, self.view) if name == one.name)
-        return any(not one.stars or place.type == "identifier" for place in found)
 
     def result(self) -> RewriteResult:
         """All edits."""
@@ -280,7 +274,7 @@ class OutputsWriter:
         outputs, or again in the loop for each.
         """
         every = declared_in(self.view, node)
-        if any(self._sets(d, behind) for d in every):
+        if any(is_set(self.view, behind, d) for d in every):
             if carried.locals or carried.skips or carried.tests:
                 raise Refused("a loop's own variables would have to be kept for each output")
             self.states += every

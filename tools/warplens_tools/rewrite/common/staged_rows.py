@@ -15,11 +15,10 @@ from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.counting import counting
-from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in
+from warplens_tools.rewrite.common.declared import Declared, is_set, plainly_declared_in
 from warplens_tools.rewrite.common.reading import (
     JUMPS,
     View,
-    assigned,
     field,
     operator_of,
     statements,
@@ -108,8 +107,7 @@ class StagedReader:
             if not every:
                 break
             found += every
-        changed = {name for n in self.body for name, _ in assigned(n, self.view)}
-        return [d for d in found if d.name not in changed]
+        return [d for d in found if not is_set(self.view, self.body, d)]
 
     # what is there
 
@@ -216,8 +214,7 @@ class StagedReader:
         """Whether a variable is declared, once and for all, in a loop around an element."""
         block = one.statement.parent
         holds = block is not None and block.start_byte <= node.start_byte < block.end_byte
-        changed = {name for n in self.body for name, _ in assigned(n, self.view)}
-        return holds and one.statement.end_byte <= node.start_byte and one.name not in changed
+        return holds and one.statement.end_byte <= node.start_byte and not is_set(self.view, self.body, one)
 
 
 def _flat(block: Node) -> Iterator[Node]:
