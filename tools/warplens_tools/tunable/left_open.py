@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the launches of a kernel leave to the run: the length of a block, how many blocks lie along an axis, where
-within their memory pointers begin.
+"""What the launches of a kernel leave to the run: the length of a block, how many blocks lie along an axis.
 
 A program that runs with 128 threads a block, one plane and whole buffers may run with others: what its text works out
 as it runs is not what this run made of it.
@@ -10,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warplens_tools.tunable.run_lengths import lengths_of
 from warplens_tools.tunable.source import File, Site
 
 
@@ -27,21 +25,6 @@ def open_axes(file: File, kernel: str) -> frozenset[str]:
         name
         for axis, name in ((1, "y"), (2, "z"))
         if sites and all(site.launch.grid_value[axis] is None for site in sites)
-    )
-
-
-def placed(file: File, kernel: str) -> frozenset[int]:
-    """The pointers that some launch takes from within their memory, at a place that the run gives: `x + first`."""
-    defined = file.model.kernel(kernel)
-    if defined is None:
-        return frozenset()
-    return frozenset(
-        index
-        for site in _sites(file, kernel)
-        for index, (parameter, node) in enumerate(zip(defined.parameters, site.arguments, strict=False))
-        if parameter.pointer
-        and node.type in ("binary_expression", "pointer_expression")
-        and len(lengths_of(file, node)) > 1
     )
 
 

@@ -11,6 +11,7 @@ from warplens_tools.toolchain.ptx_apart import overlaps
 from warplens_tools.toolchain.ptx_barriers import without_barriers
 from warplens_tools.toolchain.ptx_between import unseen
 from warplens_tools.toolchain.ptx_bounds import cut_short
+from warplens_tools.toolchain.ptx_compared import by_digests, turned
 from warplens_tools.toolchain.ptx_directed import undirected
 from warplens_tools.toolchain.ptx_drawn import undrawn
 from warplens_tools.toolchain.ptx_ends import gives_up, holds_less
@@ -107,6 +108,10 @@ def _by_data(baseline: Unit, unit: Unit) -> Iterator[str]:
         yield f"{why}: other data may lie nearer"
     if why := gives_up(baseline.ends, unit.ends):
         yield f"{why}: other data may need more of them"
+    if why := by_digests(baseline.compared, unit.compared):
+        yield f"{why}: on other data it may come out otherwise"
+    if why := turned(baseline.compared, unit.compared):
+        yield f"{why}: data with NaN would show it"
     if why := cut_short(baseline.bounds, unit.bounds):
         yield f"{why}: on other data it may miss something"
     if why := holds_less(baseline.ends, unit.ends):

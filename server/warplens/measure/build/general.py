@@ -14,8 +14,9 @@ from warplens_tools.toolchain.symbols import unit_free_name
 from warplens_tools.tunable.blocks_lost import why_block_lost
 from warplens_tools.tunable.by_type import why_by_type
 from warplens_tools.tunable.early_exits import why_left_early
-from warplens_tools.tunable.left_open import open_axes, placed
+from warplens_tools.tunable.left_open import open_axes
 from warplens_tools.tunable.left_out import why_left_out
+from warplens_tools.tunable.placed import placed
 from warplens_tools.tunable.short_loops import why_cut_off
 from warplens_tools.tunable.source import File
 from warplens_tools.tunable.types_lost import why_types_lost

@@ -21,6 +21,7 @@ from warplens_tools.toolchain.ptx_asm import escapes
 from warplens_tools.toolchain.ptx_barriers import Barriers, barriers_in
 from warplens_tools.toolchain.ptx_between import Between, between_in
 from warplens_tools.toolchain.ptx_bounds import Bounds, bounds_in
+from warplens_tools.toolchain.ptx_compared import Compared, compared_in
 from warplens_tools.toolchain.ptx_directed import Directed, directed_in
 from warplens_tools.toolchain.ptx_drawn import drawn_in
 from warplens_tools.toolchain.ptx_ends import Ends, ends_in
@@ -188,6 +189,11 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def barriers(self) -> dict[str, Barriers]:
         """What its kernels' threads read of one another, kept as the widths are."""
         return barriers_in(self.ptx)
+
+    @cached_property
+    def compared(self) -> dict[str, Compared]:
+        """What its kernels compare, kept as the widths are."""
+        return compared_in(self.ptx)
 
     @cached_property
     def bounds(self) -> dict[str, Bounds]:

@@ -10,7 +10,8 @@ from warplens_tools.cuda.parse import parse
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.ptx_between import between_in
 from warplens_tools.toolchain.ptx_vectors import accesses_of, axes_of
-from warplens_tools.tunable.left_open import any_block, open_axes, placed
+from warplens_tools.tunable.left_open import any_block, open_axes
+from warplens_tools.tunable.placed import placed
 from warplens_tools.tunable.source import File
 
 HOST = """
