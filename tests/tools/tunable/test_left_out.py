@@ -145,6 +145,29 @@ def test_limits_of_expressions_that_stay_are_told(edits: list[tuple[str, str]], 
     assert said in found and bool(said) == bool(found)
 
 
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        # both sides of a choice as statements of their own, whatever chooses; and one side alone
+        ([("met[i] = a == b ? a : -1;", "if (u != v) { met[i] = -1; return; }\n    met[i] = a;")], ""),
+        ([("cut[i] = a > n ? n : a;", "if (n < a) cut[i] = n; else cut[i] = a;")], ""),
+        ([("met[i] = a == b ? a : -1;", "met[i] = a;")], "limits `a == b ? a : -1`"),
+        ([("met[i] = a == b ? a : -1;", "met[i] = a;\n    if (u != v) cut[i] = -1;")], "limits `a == b ? a : -1`"),
+    ],
+)  # fmt: skip
+def test_a_choice_may_be_made_between_statements(edits: list[tuple[str, str]], said: str) -> None:
+    chosen = """
+__global__ void met(const int* up, int* met, int* cut, int n) {
+    const int i = threadIdx.x, u = up[2 * i], v = up[2 * i + 1], a = up[u], b = up[v];
+    met[i] = a == b ? a : -1;
+    cut[i] = a > n ? n : a;
+}
+"""
+    texts = (chosen, edited(chosen, edits))
+    found = why_left_out(*(read(SourceText(text), "/a/met.cu") for text in texts))
+    assert said in found and bool(said) == bool(found)
+
+
 def test_a_vector_is_used_where_its_members_are() -> None:
     text = "__global__ void turned(float2* a, float far) { float2 v = a[0]; v = scaled(v, far); a[1].x = v.x + v.y; }"
     texts = (text, text.replace(" v = scaled(v, far);", ""))

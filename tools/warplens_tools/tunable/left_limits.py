@@ -55,6 +55,9 @@ def left_limits(old: Side, new: Side, run_time: frozenset[str]) -> Iterator[str]
         for limit in _limits(old.tree, node) if words in was - now else ():
             if _without(old.tree, node, limit) not in gained or not _may_bite(old.tree, limit, run_time):
                 continue
+            if any(_with(old.tree, node, limit, other) in gained for other in _chosen_else(limit)):
+                # which of the two it is, the edit asks around two statements
+                continue
             names = set(_names(old.tree, *limit.by))
             # a name that the edit asks for as often as before limits something else, or in another place
             if names and all(many[1][name] < many[0][name] for name in names):
@@ -113,13 +116,22 @@ def _asked_around(node: Node) -> Iterator[Node]:
         outer = outer.parent
 
 
+def _chosen_else(limit: _Limit) -> Iterator[Node]:
+    """What stands for a limited expression where its limit bites, if that is an expression of its own."""
+    if limit.whole.type == "conditional_expression":
+        yield limit.by[1]
+
+
 def _without(tree: SourceTree, statement: Node, limit: _Limit) -> Words:
-    """A statement's words, but for brackets, with what is limited for the whole."""
+    return _with(tree, statement, limit, limit.limited)
+
+
+def _with(tree: SourceTree, statement: Node, limit: _Limit, part: Node) -> Words:
+    """A statement's words, but for brackets, with a part of a limited expression for the whole."""
     found: list[str] = []
     for leaf in _leaves(statement):
         if limit.whole.start_byte <= leaf.start_byte and leaf.end_byte <= limit.whole.end_byte:
-            inside = limit.limited.start_byte <= leaf.start_byte and leaf.end_byte <= limit.limited.end_byte
-            if not inside:
+            if not (part.start_byte <= leaf.start_byte and leaf.end_byte <= part.end_byte):
                 continue
         found.append(tree.code_of(leaf).strip())
     return _bare(tuple(word for word in found if word))
