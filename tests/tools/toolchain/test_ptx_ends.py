@@ -7,7 +7,7 @@ import pytest
 from tests.compiled import nvcc_made
 
 from warplens_tools.toolchain.ptx_drawn import drawn_in, undrawn
-from warplens_tools.toolchain.ptx_ends import ends_in, gives_up, holds_less
+from warplens_tools.toolchain.ptx_ends import Ends, ends_in, gives_up, holds_less
 from warplens_tools.toolchain.ptx_order import Order, order_in, unordered
 
 pytestmark = pytest.mark.compiler
@@ -76,6 +76,16 @@ __global__ void stacked(const int2* nodes, int* out) {
         stack[top++] = node.y;
     }
     out[threadIdx.x] = many;
+}
+"""
+CLIMBED = """
+__global__ void climbed(const int* parent, const int* from, int* out, int deep) {
+    KEPT
+    int many = 0, v = from[threadIdx.x];
+    for (; parent[v] != v; v = parent[v]) { KEEP; }
+    int sum = many;
+    for (int k = 0; k < many; k++) sum += AGAIN;
+    out[threadIdx.x] = sum;
 }
 """
 TABLED = """
@@ -161,6 +171,23 @@ def test_a_stack_stays_as_deep_and_a_table_as_long_as_one_likes() -> None:
     assert "has 80 bytes, the kernel 384" in holds_less(deep, shallow)
     assert holds_less(deep, deep) == holds_less(shallow, deep) == ""
     assert holds_less(*(ends_in(made(TABLED, DEPTH=depth)) for depth in ("64", "32"))) == ""
+
+
+@pytest.mark.parametrize(
+    "kept", ["int line[64];", "__shared__ int lines[32][64]; int* line = lines[threadIdx.x];"]
+)
+def test_what_data_lengthen_is_asked_for_before_it_is_kept(kept: str) -> None:
+    def ends(keep: str) -> dict[str, Ends]:
+        return ends_in(made(CLIMBED, KEPT=kept, KEEP=keep, AGAIN="line[k & 63]"))
+
+    was = ends_in(made(CLIMBED, KEPT="", KEEP="many++", AGAIN="parent[k]"))
+    assert "whether there is room" in holds_less(was, ends("line[many++] = v"))
+    assert "whether there is room" in holds_less(was, ends("line[many] = v; many += parent[v] & 1"))
+    full = ends("line[many++] = v")
+    # as the kernel does, in a ring, as far as there is room, and one place alone
+    assert holds_less(full, full) == holds_less(was, ends("line[many++ & 63] = v")) == ""
+    assert holds_less(was, ends("if (many < 64) line[many] = v; many++")) == ""
+    assert holds_less(was, ends("line[v & 63] = many++")) == ""
 
 
 def test_a_fence_stands_between_a_flag_and_what_it_stands_for() -> None:

@@ -8,6 +8,7 @@ fixed number of them it gives up early on others. A loop that halves what is lef
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -26,6 +27,10 @@ _JOINS = ("and.", "or.", "xor.", "not.", "mov.pred", "selp.")
 _HALVES = ("shr.", "div.")
 _CUTS = ("shr.", "div.", "min.", "rem.", "bfe.", "mul.hi")
 _WORKS_OUT = ("mov.", "cvt.", "add.", "sub.", "mul.", "mad.", "shl.", "selp.", "max.", "or.")
+#: What is kept of a thread's own, or of its block's.
+_KEEPS = ("st.local", "st.shared")
+#: What a stack that is empty is asked by.
+_ENDS_OF_NONE = frozenset({"0", "1", "-1"})
 #: What waits for another block looks at memory that may change.
 LOOKS = re.compile(r"ld\.(?:volatile|acquire|relaxed|mmio)\b")
 
@@ -60,6 +65,8 @@ class Loop(msgspec.Struct, frozen=True):
     cut: bool = False
     #: It ends by what goes up to what stays, as a counter does, but by steps that differ from round to round.
     skips: bool = False
+    #: It writes to an array of a thread's or block's own, further with each round, and asks nowhere how far.
+    grows: bool = False
 
     @property
     def open_ended(self) -> bool:
@@ -69,14 +76,15 @@ class Loop(msgspec.Struct, frozen=True):
 
 class Ends(msgspec.Struct, frozen=True):
     """Of one kernel: how many loops data alone end, and how many in none of these go a fixed number of rounds and halve
-    nothing; whether one of the first halves something, and whether one looks at what others may write; and the bytes of
-    a thread's own arrays where one writes to them."""
+    nothing; of the first, whether one halves something, looks at what others may write, or grows what it keeps; and the
+    bytes of a thread's own arrays where one writes to them."""
 
     by_data: int = 0
     fixed: int = 0
     halves: bool = False
     waits: bool = False
     held: int = 0
+    grows: bool = False
 
 
 def ends_in(ptx: str) -> dict[str, Ends]:
@@ -100,6 +108,10 @@ def holds_less(baseline: Mapping[str, Ends], candidate: Mapping[str, Ends]) -> s
         if 0 < new.held < known.held:
             many = f"{new.held} bytes, the kernel {known.held}"
             return f"for what a loop of data's own length writes each thread of the edit has {many}"
+        if new.grows and not known.grows:
+            return (
+                "the edit keeps what a loop of data's own length writes, and never asks whether there is room"
+            )
     return ""
 
 
@@ -112,6 +124,7 @@ def _ends(loops: Sequence[Loop], body: str) -> Ends:
         any(loop.halves for loop in open_ended),
         any(loop.looks for loop in open_ended),
         sum(map(int, _OWN.findall(body))) if any(loop.keeps for loop in open_ended) else 0,
+        any(loop.grows for loop in open_ended),
     )
 
 
@@ -201,6 +214,7 @@ class _Reading:
             keeps=any(one.name.startswith("st.local") for one in here),
             cut=bool(counted) and all(map(self._is_cut, counted)),
             skips=any(map(self._skips, compared)),
+            grows=self._grows(here),
         )
 
     def _compared(self, block: Sequence[Instruction]) -> Iterator[Instruction]:
@@ -252,6 +266,46 @@ class _Reading:
             not self._within(other) and self._counter(side) is None and self._steps(side)
             for side, other in zip(sides, reversed(sides), strict=True)
         )
+
+    def _grows(self, here: Sequence[Instruction]) -> bool:
+        """Whether something is kept at a place that goes on from round to round, and not asked for."""
+        kept = {r for one in here if one.name.startswith(_KEEPS) for r in _REGISTER.findall(one.operands[0])}
+        return any(map(self._goes_on, self._worked_out_from(kept))) and not any(
+            self._goes_on(side) and other not in _ENDS_OF_NONE
+            for one in here
+            if one.name.startswith("setp")
+            for side, other in itertools.permutations(one.operands[:2], 2)
+        )
+
+    def _worked_out_from(self, registers: set[str]) -> set[str]:
+        """What these are made of in the loop, themselves among them, by nothing that bounds a number."""
+        seen, left = set(registers), list(registers)
+        while left:
+            for one in self._within(left.pop()):
+                more = set(_registers(one)) - seen if one.name.startswith(_WORKS_OUT) else set()
+                seen |= more
+                left += more
+        return seen
+
+    def _goes_on(self, register: str) -> bool:
+        """Whether a number comes back to itself by sums, one at least, and choices between them."""
+        seen, left = set[tuple[str, bool]](), [(register, False)]
+        while left:
+            current, summed = left.pop()
+            for one in self._within(current):
+                adds = one.name.startswith(_COUNTS)
+                if not adds and not one.name.startswith((*_HANDS_ON, "selp.")):
+                    continue
+                # what is taken from something goes to and fro
+                operands = one.operands[:1] if one.name.startswith("sub.") else one.operands
+                for source in (r for operand in operands for r in _REGISTER.findall(operand)):
+                    now = (source, summed or adds)
+                    if source == register and now[1]:
+                        return True
+                    if now not in seen:
+                        seen.add(now)
+                        left.append(now)
+        return False
 
     def _steps(self, register: str) -> bool:
         """Whether sums of itself, and choices between them, make a number anew in each round."""

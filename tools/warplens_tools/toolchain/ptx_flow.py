@@ -172,7 +172,7 @@ class Flow:
         }
         #: Which registers go round in one loop: the number of the loop.
         self.round: dict[str, int] = {}
-        self._parts = [*_components(made_of)]
+        self._parts = [*components(made_of)]
         for number, registers in enumerate(self._parts):
             self.round |= dict.fromkeys(registers, number)
         #: What loops count in, and what is worked out from that by sums alone.
@@ -322,7 +322,7 @@ class Flow:
         return frozenset(found)
 
 
-def _components(made_of: Mapping[str, list[str]]) -> Iterator[list[str]]:
+def components(made_of: Mapping[str, list[str]]) -> Iterator[list[str]]:
     """The strongly connected parts of a graph, each behind those that it leads to (Tarjan 1972, without recursion)."""
     order: dict[str, int] = {}
     low: dict[str, int] = {}

@@ -130,11 +130,14 @@ def _with(tree: SourceTree, statement: Node, limit: _Limit, part: Node) -> Words
     """A statement's words, but for brackets, with a part of a limited expression for the whole."""
     found: list[str] = []
     for leaf in _leaves(statement):
-        if limit.whole.start_byte <= leaf.start_byte and leaf.end_byte <= limit.whole.end_byte:
-            if not (part.start_byte <= leaf.start_byte and leaf.end_byte <= part.end_byte):
-                continue
+        if _is_in(leaf, limit.whole) and not _is_in(leaf, part):
+            continue
         found.append(tree.code_of(leaf).strip())
     return _bare(tuple(word for word in found if word))
+
+
+def _is_in(leaf: Node, outer: Node) -> bool:
+    return outer.start_byte <= leaf.start_byte and leaf.end_byte <= outer.end_byte
 
 
 def _bare(words: Words) -> Words:

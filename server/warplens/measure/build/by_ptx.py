@@ -20,6 +20,7 @@ from warplens_tools.toolchain.ptx_floats import through_floats
 from warplens_tools.toolchain.ptx_gaps import in_gaps
 from warplens_tools.toolchain.ptx_in_step import in_step
 from warplens_tools.toolchain.ptx_lanes import narrower_lanes
+from warplens_tools.toolchain.ptx_links import unfollowed
 from warplens_tools.toolchain.ptx_order import unordered
 from warplens_tools.toolchain.ptx_packed import packs_more
 from warplens_tools.toolchain.ptx_parts import narrower_parts
@@ -116,6 +117,8 @@ def _by_data(baseline: Unit, unit: Unit) -> Iterator[str]:
         yield f"{why}: on other data it may miss something"
     if why := holds_less(baseline.ends, unit.ends):
         yield f"{why}: other data may need more"
+    if why := unfollowed(baseline.links, unit.links):
+        yield f"{why}: other links may lie otherwise"
 
 
 def _as_precise(baseline: Unit, unit: Unit, judged: str, calls_more: bool) -> Iterator[str]:

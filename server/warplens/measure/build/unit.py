@@ -30,6 +30,7 @@ from warplens_tools.toolchain.ptx_floats import through_floats_in
 from warplens_tools.toolchain.ptx_gaps import Gaps, gaps_in
 from warplens_tools.toolchain.ptx_in_step import InStep, in_step_in
 from warplens_tools.toolchain.ptx_lanes import Lanes, lanes_in
+from warplens_tools.toolchain.ptx_links import Links, links_in
 from warplens_tools.toolchain.ptx_order import Order, order_in
 from warplens_tools.toolchain.ptx_packed import Packed, packed_in
 from warplens_tools.toolchain.ptx_parts import Parts, parts_in
@@ -119,6 +120,11 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def apart(self) -> dict[str, Apart]:
         """What leads its kernels within memory that they write, kept as the widths are."""
         return apart_in(self.ptx)
+
+    @cached_property
+    def links(self) -> dict[str, Links]:
+        """What links its kernels follow, kept as the widths are."""
+        return links_in(self.ptx)
 
     @cached_property
     def gaps(self) -> dict[str, Gaps]:
