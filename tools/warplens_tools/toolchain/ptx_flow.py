@@ -74,6 +74,12 @@ def kernels_of(ptx: str) -> Iterator[tuple[str, Flow]]:
     return ((name, unit.flow(name)) for name in unit.heads)
 
 
+def instruction_of(line: str) -> tuple[str, list[str]] | None:
+    """The name and the operands of the instruction on one line of a body; None where there is none."""
+    found = _INSTRUCTION.search(line)
+    return (found[1], _split(found[2])) if found is not None else None
+
+
 def by_kernel(ptx: str, read: Callable[[Flow], T]) -> dict[str, T]:
     """What `read` says of each kernel of a unit, by the name that it has whatever the unit."""
     return {unit_free_name(mangled): read(flow) for mangled, flow in kernels_of(ptx)}

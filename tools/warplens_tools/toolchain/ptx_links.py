@@ -8,29 +8,33 @@ data to say. An edit that works out the next place, where the kernel has loaded 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from warplens_tools.toolchain.ptx_flow import Flow, Step, by_kernel, components
+from warplens_tools.toolchain.ptx_flow import Flow, by_kernel, components, instruction_of
 
-_OWN_STORE = re.compile(r"\bst\.local(?:\.\w+)*\s+\[[^\]]+\]\s*,\s*([^;]+);")
 _REGISTER = re.compile(r"%(?:rd|rs|r)\d+")
+_BRACKETS = re.compile(r"\[[^\]]*\]")
+_SETS_NOTHING = ("st.", "red.", "bra", "ret", "bar", "setp", "call", "prefetch")
 #: What leaves a number as it is, or chooses one of several.
 _CHOOSES = ("mov.", "cvt.", "cvta.", "selp.", "min.", "max.", "ld.")
 #: Where what was loaded may be kept, to be followed there.
 _KEPT = ("ld.shared", "ld.local")
-_Graph = dict[str, list[str]]
+#: Stands for all that a thread's own arrays hold.
+_OWN = "own"
 
 
 class Links(msgspec.Struct, frozen=True):
     """Of one kernel, by number, the pointers behind which a loop goes from place to place by what it loads there: all,
-    and those where it may go on by what it works out alone; and whether it goes by anything that lies in memory, once
-    or more often, which for rounds that are written out one by one is the same."""
+    and those where it may go on by what it works out alone; and the pointers behind which lies where it goes at all,
+    which for rounds that are written out one by one is as good; whether it may be kept in other memory first."""
 
     followed: frozenset[str] = frozenset()
     stepped: frozenset[str] = frozenset()
-    led: bool = False
+    led: frozenset[str] = frozenset()
+    keeps: bool = False
 
 
 def links_in(ptx: str) -> dict[str, Links]:
@@ -46,65 +50,129 @@ def unfollowed(baseline: Mapping[str, Links], candidate: Mapping[str, Links]) ->
         if lost := loaded & new.stepped:
             where = f"parameter {int(min(lost)) + 1}"
             return f"the edit works out which place is next, where the kernel loads that behind {where} alone"
-        if loaded and not new.led:
-            where = f"parameter {int(min(loaded)) + 1}"
+        if lost := loaded - new.led if not new.keeps else frozenset():
+            where = f"parameter {int(min(lost)) + 1}"
             return f"the edit follows no links, where the kernel goes by those that it loads behind {where}"
     return ""
 
 
+class _Made(NamedTuple):
+    """One instruction that makes a register, by what it uses, and by the place of what it loads; "" for none."""
+
+    register: str
+    name: str
+    uses: tuple[str, ...]
+    place: str
+    #: What the register held before stays, or may.
+    adds: bool
+
+
 def _of(flow: Flow) -> Links:
-    kept = [r for value in _OWN_STORE.findall(flow.body) for r in _REGISTER.findall(value)]
-    # what a thread puts into an array of its own may be what it takes out again
-    made_of = {register: _sources(steps, kept) for register, steps in flow.steps.items()}
-    worked_out = {register: _sources(steps, kept, loads=False) for register, steps in flow.steps.items()}
     followed, stepped = set[str](), set[str]()
+    for inside in _rounds(flow):
+        made, reached = _definitions(flow, inside)
+        loads = [
+            {source for use in (*one.uses, one.place) for source in reached[n].get(use, ())}
+            for n, one in enumerate(made)
+        ]
+        alone = [
+            {source for use in one.uses for source in reached[n].get(use, ())} for n, one in enumerate(made)
+        ]
+        for part in _loops(loads, range(len(made))):
+            led = [n for n in part if not part.isdisjoint(reached[n].get(made[n].place, ()))]
+            bases = {base for n in led for base in flow.bases(made[n].place)}
+            followed |= bases
+            goes_on = any(
+                not made[n].name.startswith(_CHOOSES)
+                for loop in _loops(alone, part)
+                for n in loop
+                if made[n].register != _OWN
+            )
+            stepped |= bases if goes_on else set()
+    return Links(frozenset(followed), frozenset(stepped), _led(flow), _keeps(flow))
+
+
+def _rounds(flow: Flow) -> Iterator[set[str]]:
+    """The registers that may go round with a load among them, whatever the order of instructions says."""
+    made_of: dict[str, list[str]] = {_OWN: []}
+    for lines in flow.code:
+        for one in _read(lines):
+            made_of.setdefault(one.register, []).extend(use for use in (*one.uses, one.place) if use)
     for registers in components(made_of):
         inside = set(registers)
-        places = {s.place for r in registers for s in flow.steps.get(r, ()) if s.place in inside}
-        bases = {base for place in places for base in flow.bases(place)}
-        followed |= bases
-        if bases and _goes_on(flow, _within(worked_out, inside)):
-            stepped |= bases
-    return Links(frozenset(followed), frozenset(stepped), _is_led(flow))
+        if any(step.place in inside for register in registers for step in flow.steps.get(register, ())):
+            yield inside
 
 
-def _sources(steps: Sequence[Step], kept: Sequence[str], *, loads: bool = True) -> list[str]:
-    found = []
-    for step in steps:
-        found += [source for source in step.sources if source.startswith("%")]
-        found += [step.place] if loads and step.place else []
-        found += kept if step.name.startswith("ld.local") else []
-    return found
+def _read(lines: Iterable[str]) -> Iterator[_Made]:
+    for line in lines:
+        found = instruction_of(line)
+        if found is None:
+            continue
+        name, parts = found
+        guarded = line.lstrip().startswith("@")
+        used = tuple(r for part in parts[1:] for r in _REGISTER.findall(_BRACKETS.sub("", part)))
+        if name.startswith("st.local"):
+            yield _Made(_OWN, name, used, "", adds=True)
+        elif parts and not name.startswith(_SETS_NOTHING):
+            place = _REGISTER.search(" ".join(parts[1:])) if name.startswith(("ld.global", "ldu.")) else None
+            own = (_OWN,) if name.startswith("ld.local") else ()
+            for register in _REGISTER.findall(parts[0]):
+                yield _Made(
+                    register, name, (*used, *own), place[0] if place is not None else "", adds=guarded
+                )
 
 
-def _within(graph: Mapping[str, list[str]], inside: set[str]) -> _Graph:
-    return {
-        register: [source for source in graph[register] if source in inside]
-        for register in inside
-        if register in graph
-    }
+_Reach = dict[str, frozenset[int]]
 
 
-def _goes_on(flow: Flow, graph: _Graph) -> bool:
-    """Whether something is worked out from itself without a load, and not only chosen."""
-    for registers in components(graph):
-        inside = set(registers)
-        for register in registers:
-            if not inside.isdisjoint(graph.get(register, ())) and any(
-                not step.name.startswith(_CHOOSES) and not inside.isdisjoint(step.sources)
-                for step in flow.steps.get(register, ())
-            ):
-                return True
-    return False
+def _definitions(flow: Flow, inside: set[str]) -> tuple[list[_Made], list[_Reach]]:
+    """What makes these registers, in the order of the text, and for each which of them what it uses may come from:
+    a register that is made anew is no longer what it was (Aho et al., Compilers, reaching definitions)."""
+    blocks = [[one for one in _read(lines) if one.register in inside] for lines in flow.code]
+    begins = [sum(map(len, blocks[:number])) for number in range(len(blocks))]
+    at: list[_Reach] = [{} for _ in blocks]
+    left = list(range(len(blocks)))
+    while left:
+        number = left.pop()
+        out = dict(at[number])
+        for n, one in enumerate(blocks[number], begins[number]):
+            _make(out, one, n)
+        for after in flow.after[number]:
+            joined = {r: at[after].get(r, frozenset()) | out.get(r, frozenset()) for r in {*at[after], *out}}
+            if joined != at[after]:
+                at[after] = joined
+                left.append(after)
+    reached = []
+    for number, block in enumerate(blocks):
+        now = dict(at[number])
+        for n, one in enumerate(block, begins[number]):
+            reached.append(dict(now))
+            _make(now, one, n)
+    return [one for block in blocks for one in block], reached
 
 
-def _is_led(flow: Flow) -> bool:
-    """Whether a place in memory rests on what was loaded there, or anything is kept in other memory than global."""
-    if any(step.name.startswith(_KEPT) for steps in flow.steps.values() for step in steps):
-        return True
-    return any(
-        step.place and flow.bases(step.place) & flow.bases(place)
-        for _, place in flow.loaded
-        for register in flow.closure({place})
-        for step in flow.steps.get(register, ())
-    )
+def _make(known: _Reach, one: _Made, number: int) -> None:
+    before = known.get(one.register, frozenset()) if one.adds else frozenset()
+    known[one.register] = before | {number}
+
+
+def _loops(sources: Sequence[set[int]], among: Iterable[int]) -> Iterator[set[int]]:
+    """Which of these come from one another."""
+    inside = set(among)
+    graph = {str(n): [str(source) for source in sources[n] & inside] for n in inside}
+    for part in components(graph):
+        numbers = set(map(int, part))
+        if len(numbers) > 1 or not numbers.isdisjoint(sources[min(numbers)]):
+            yield numbers
+
+
+def _led(flow: Flow) -> frozenset[str]:
+    """The pointers behind which numbers are loaded that places in memory are worked out from."""
+    reached = flow.closure({place for _, place in flow.accessed})
+    steps = (step for register in reached for step in flow.steps.get(register, ()))
+    return frozenset(base for step in steps if step.place for base in flow.bases(step.place))
+
+
+def _keeps(flow: Flow) -> bool:
+    return any(step.name.startswith(_KEPT) for steps in flow.steps.values() for step in steps)
