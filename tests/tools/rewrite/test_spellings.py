@@ -242,3 +242,21 @@ def test_functions_that_do_more_than_to_find_an_element_stay(old: str, new: str)
     assert changed != IMAGE
     after = rewritten("march-outputs", program(changed, IMAGE_MAIN))[1]
     assert "in.get(x + 1, y)" in after
+
+
+def test_rows_of_an_array_of_arrays_have_no_vectors_that_a_loop_counts() -> None:
+    code = """
+__global__ void mm(const float A[96][96], const float B[96][96], float C[96][96]) {
+    int i = blockIdx.y * blockDim.y + threadIdx.y;
+    int j = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < 96 && j < 96) {
+        float s = 0;
+        for (int k = 0; k < 96; k++) s += A[i][k] * B[k][j];
+        C[i][j] = s;
+    }
+}
+void run(const float (*a)[96], const float (*b)[96], float (*c)[96]) {
+    mm<<<dim3(6, 6), dim3(16, 16)>>>(a, b, c);
+}
+"""
+    assert "(B[k])" not in rewritten("columns-in-vectors", code)[1]

@@ -75,7 +75,7 @@ from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.carried import Carried
 from warplens_tools.rewrite.common.column_places import WIDEST, ColumnReader, vector_type
-from warplens_tools.rewrite.common.declared import declared_in, unqualified
+from warplens_tools.rewrite.common.declared import declared_in, plainly_declared_in, unqualified
 from warplens_tools.rewrite.common.launches import Launch, Launches, rounded_up
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
 from warplens_tools.rewrite.common.outputs_writer import OutputsWriter
@@ -173,6 +173,15 @@ class ColumnsWriter(OutputsWriter):
         bases = {self.view.code(self._base(e)): self._bytes(e) for e in elements}
         if set(bases) & {d.name for d in self.states}:
             raise Refused("each column has a pointer of its own")
+        own = {
+            d.name
+            for work in self.outputs.work
+            for n in walk(work)
+            if n.type == "declaration"
+            for d in plainly_declared_in(self.view, n)
+        }
+        if any(self.view.names(self._base(e)) & own for e in elements):
+            raise Refused("a loop counts the rows that its vectors lie in")
         tests += [f"reinterpret_cast<size_t>({base}) % {size} == 0" for base, size in sorted(bases.items())]
         return " && ".join(tests)
 
