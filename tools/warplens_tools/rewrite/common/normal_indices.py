@@ -100,8 +100,8 @@ class _Reader(BoundReader):
                 inner = inner.named_children[0]
             if one.type != "parameter_declaration" or inner is None or inner.type != "identifier":
                 return None
-            kind = self.code(one)[: -len(self.code(inner))].strip(" &")
-            if not _INTEGER.fullmatch(kind) and not self._is_of_integers(kind):
+            written = self.code(one)[: -len(self.code(inner))].strip(" &")
+            if not _INTEGER.fullmatch(written) and not self._is_of_integers(written):
                 return None
             names.append(self.code(inner))
         returned = self._returned([n for n in known[0].body.named_children if n.type != "comment"])

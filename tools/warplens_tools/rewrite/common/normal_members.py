@@ -58,7 +58,8 @@ class _Reader(BoundReader):
     def named(self, holder: str, written: str) -> tuple[TextEdit, ...]:
         """The edits for one parameter."""
         kind = " ".join(w for w in written.split() if w not in ("const", "struct"))
-        uses = [n for n in walk(self.body) if n.type == "identifier" and self.code(n) == holder]
+        names = list(walk(self.body)) if self.body is not None else []
+        uses = [n for n in names if n.type == "identifier" and self.code(n) == holder]
         first = (
             next((n for n in self.body.named_children if n.type != "comment"), None) if self.body else None
         )
@@ -71,7 +72,7 @@ class _Reader(BoundReader):
                 return ()
             if path and not _is_named(node):
                 places.setdefault(path, []).append(node)
-        taken = {self.code(n) for n in walk(self.body) if n.type == "identifier"}
+        taken = {self.code(n) for n in names if n.type == "identifier"}
         taken |= {p.name for p in self.kernel.parameters}
         edits, lines = list[TextEdit](), list[str]()
         for path, nodes in places.items():

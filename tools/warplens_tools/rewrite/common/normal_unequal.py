@@ -26,8 +26,8 @@ def limits_ordered(text: SourceText, file: SourceTree, kernel: Kernel) -> tuple[
         operator = condition.child_by_field_name("operator")
         if operator is None or operator.type != "!=":
             continue
-        sides = [reader.code(condition.child_by_field_name(side)) for side in ("left", "right")]
-        for name, limit, turned in ((*sides, False), (*sides[::-1], True)):
+        left, right = (reader.code(condition.child_by_field_name(side)) for side in ("left", "right"))
+        for name, limit, turned in ((left, right, False), (right, left, True)):
             upward = _upward(reader, loop, name)
             # no unsigned counter is beyond -1
             if upward is not None and (upward or "-" not in limit):
