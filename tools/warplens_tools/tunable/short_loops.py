@@ -22,13 +22,14 @@ from warplens_tools.tunable.source import File
 
 #: What something is less than.
 _BOUND = re.compile(r"(?:<=?|!=)\(?([A-Za-z_]\w*)(?![\w(<\[.])|(?<![\w.\]>])([A-Za-z_]\w*)\)?>=?(?=\(?\w)")
-_NUMBER = r"(?:\d[\da-fA-FxX']*[uUlL]*|k[A-Z]\w*|[A-Z][A-Z0-9_]+)"
-_LESS = re.compile(rf"\(?(?:\w+<=?{_NUMBER}|{_NUMBER}>=?\w+)\)?")
+#: Numbers of the text, as they are and by names that look so.
+NUMBER = r"(?:\d[\da-fA-FxX']*[uUlL]*|k[A-Z]\w*|[A-Z][A-Z0-9_]+)"
+_LESS = re.compile(rf"\(?(?:\w+<=?{NUMBER}|{NUMBER}>=?\w+)\)?")
 #: The smaller of a name and a number, in whatever order; of two it is written as a call or as a choice.
-_CALL = re.compile(rf"\b(?:\w+::)*u?min(?:<[^<>]*>)?\((?:(\w+),{_NUMBER}|{_NUMBER},(\w+))\)")
+_CALL = re.compile(rf"\b(?:\w+::)*u?min(?:<[^<>]*>)?\((?:(\w+),{NUMBER}|{NUMBER},(\w+))\)")
 _CHOICE = re.compile(
-    rf"\(?(?:\b(\w+)<=?{_NUMBER}\)?\?\1:{_NUMBER}|\b(\w+)>=?{_NUMBER}\)?\?{_NUMBER}:\2"
-    rf"|\b{_NUMBER}<=?(\w+)\)?\?{_NUMBER}:\3|\b{_NUMBER}>=?(\w+)\)?\?\4:{_NUMBER})"
+    rf"\(?(?:\b(\w+)<=?{NUMBER}\)?\?\1:{NUMBER}|\b(\w+)>=?{NUMBER}\)?\?{NUMBER}:\2"
+    rf"|\b{NUMBER}<=?(\w+)\)?\?{NUMBER}:\3|\b{NUMBER}>=?(\w+)\)?\?\4:{NUMBER})"
 )
 
 
@@ -86,7 +87,7 @@ def _conditions(tree: SourceTree, body: Node) -> Iterator[str]:
 
 def _ends_of(condition: str) -> set[str]:
     found = (name for one in _BOUND.finditer(condition) for name in one.groups() if name)
-    return {name for name in found if not re.fullmatch(_NUMBER, name)}
+    return {name for name in found if not re.fullmatch(NUMBER, name)}
 
 
 def _held(condition: str) -> bool:

@@ -11,9 +11,11 @@ from warplens_tools.toolchain.ptx_asks import asked
 from warplens_tools.toolchain.ptx_flow import bodies_of
 from warplens_tools.toolchain.ptx_vectors import accesses_of, axes_of
 from warplens_tools.toolchain.symbols import unit_free_name
+from warplens_tools.tunable.block_parts import why_parts_of_block
 from warplens_tools.tunable.blocks_lost import why_block_lost
 from warplens_tools.tunable.by_type import why_by_type
 from warplens_tools.tunable.early_exits import why_left_early
+from warplens_tools.tunable.held_short import why_held_short
 from warplens_tools.tunable.left_open import open_axes
 from warplens_tools.tunable.left_out import why_left_out
 from warplens_tools.tunable.placed import placed
@@ -44,9 +46,11 @@ def why_not_general(before: File, after: File, baseline: Unit, unit: Unit) -> st
         _by_type(before, after, baseline, unit)
         or _by_values(before, after, baseline, unit)
         or why_block_lost(before, after)
+        or why_parts_of_block(before, after)
         or why_left_out(before, after)
         or why_left_early(before, after)
         or why_cut_off(before, after)
+        or why_held_short(before, after)
     )
 
 
