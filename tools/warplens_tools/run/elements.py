@@ -94,23 +94,37 @@ def probed_parameters(
     records: Mapping[str, Record] | None = None,
     scratch: Collection[int] = (),
     most: Mapping[int, int] | None = None,
+    together: Mapping[int, int] | None = None,
 ) -> tuple[JobParameter, ...]:
     """The parameters that the probe varies: pointers by what they lead to, and numbers and structures passed by value.
 
     `records` are the structures that the source defines, by name. Of all other structures the probe is told nothing.
     What a launch leaves behind those of `scratch` only its own blocks read. `most` are the largest integers by value
-    that the kernel's own arrays have room for, by parameter.
+    that the kernel's own arrays have room for, by parameter, and `together` the bytes of records that the kernel stores
+    as so many single numbers.
     """
     by_value = (_by_value(index, text, records or {}) for index, text in enumerate(_types(demangled, source)))
     pointers = pointer_parameters(demangled, source, records or {})
     return (
-        *(msgspec.structs.replace(p, scratch=p.index in scratch) for p in pointers),
+        *(
+            msgspec.structs.replace(
+                p, scratch=p.index in scratch, whole=p.whole or _together(p, (together or {}).get(p.index, 0))
+            )
+            for p in pointers
+        ),
         *(
             msgspec.structs.replace(found, most=(most or {}).get(found.index, 0))
             for found in by_value
             if found is not None
         ),
     )
+
+
+def _together(parameter: JobParameter, size: int) -> int:
+    """Bytes of records of single numbers; 0 where what a pointer leads to is no such number."""
+    each = parameter.width or _SIZES.get(parameter.element, 0)
+    plain = not parameter.fields and not parameter.table and not parameter.constant
+    return size if plain and each and size > each and size % each == 0 else 0
 
 
 #: Whether a name is asked for as a truth, or compared with null.

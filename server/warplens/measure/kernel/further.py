@@ -31,7 +31,7 @@ from warplens_tools.cuda.model import SourceModel
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.evidence import CompiledKernel
 from warplens_tools.process.task import Task
-from warplens_tools.run.elements import probed_parameters, stands_in
+from warplens_tools.run.elements import stands_in
 from warplens_tools.run.probe.job import Extent, JobCandidate, Shape
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.text import SourceText
@@ -209,13 +209,7 @@ class FurtherJudge:
             shapes[0].mangled,
             jobs[next(iter(jobs))],
             launches=sum(shape.runs for shape in shapes),
-            parameters=probed_parameters(
-                compiled.demangled,
-                parameters,
-                place.records,
-                place.scratch.get(compiled.qualified_name, ()),
-                place.most.get(compiled.qualified_name),
-            ),
+            parameters=place.probed(compiled, parameters),
             geometries=pairs,
         )
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,9 +12,12 @@ from warplens.measure.kernel.target import Target
 from warplens.measure.kernel.twin import Twin
 from warplens_tools.cuda.model import Parameter
 from warplens_tools.cuda.values import layouts
-from warplens_tools.evidence import Unknown
+from warplens_tools.evidence import CompiledKernel, Unknown
+from warplens_tools.run.elements import probed_parameters
 from warplens_tools.run.probe.job import Element, JobCandidate, JobParameter
 from warplens_tools.run.probe.visit import Command
+from warplens_tools.toolchain.ptx_records import records_in
+from warplens_tools.toolchain.symbols import unit_free_name
 
 
 class VisitSpec(msgspec.Struct, frozen=True):
@@ -62,6 +66,17 @@ class VisitSpec(msgspec.Struct, frozen=True):
     twin: Twin | None = None
     #: The same of the one candidate that is visited.
     own: Twin | None = None
+
+    def probed(self, compiled: CompiledKernel, parameters: Sequence[Parameter]) -> tuple[JobParameter, ...]:
+        """What the probe is told of the parameters of one of the unit's kernels."""
+        return probed_parameters(
+            compiled.demangled,
+            parameters,
+            self.records,
+            self.scratch.get(compiled.qualified_name, ()),
+            self.most.get(compiled.qualified_name),
+            records_in(self.ptx).get(unit_free_name(compiled.mangled)),
+        )
 
     def unseen(self) -> list[Unknown]:
         """What launches leave where only their own blocks read."""

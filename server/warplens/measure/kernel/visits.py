@@ -19,7 +19,7 @@ from warplens.measure.kernel.questions import Questions, joined
 from warplens.measure.kernel.visit_spec import VisitSpec
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.process.task import UNATTENDED, Task
-from warplens_tools.run.elements import probed_parameters, with_optional
+from warplens_tools.run.elements import with_optional
 from warplens_tools.run.probe.job import Job, JobCandidate, Shape, Variant
 from warplens_tools.run.probe.records import (
     BaselineRecord,
@@ -293,13 +293,7 @@ class Visits:
             launch=min(shape.visitable - 1, self.asks.launch),
             seed=random.SystemRandom().getrandbits(48),
             parameters=with_optional(
-                probed_parameters(
-                    place.target.compiled.demangled,
-                    place.parameters,
-                    place.records,
-                    place.scratch.get(place.target.compiled.qualified_name, ()),
-                    place.most.get(place.target.compiled.qualified_name),
-                ),
+                place.probed(place.target.compiled, place.parameters),
                 place.parameters,
                 place.optional,
                 asked.optional,
