@@ -41,6 +41,7 @@ Accompaniment::Part::Part(const Job& whole, const Candidate& of)
     job.parameters = of.parameters;
     job.candidates.clear();
     job.launch = 0;
+    job.stays = true;
 }
 
 Accompaniment::Accompaniment(const Job& job, const Allocations& allocations, Results& results, std::function<void()> hold)
@@ -177,6 +178,7 @@ void Accompaniment::compare(Part& part, const Launch& launch) {
     if (over) _exit(stopped);
     ++part.compared;
     if (!oracle.recover()) give_up("the snapshot was damaged");
+    oracle.hand_back();
     part.plan.took(now() - started);
 }
 

@@ -39,6 +39,7 @@ std::vector<Block> gaps_of(const std::vector<Block>& blocks) {
         while (gaps.size() < kMostGaps) {
             Block gap;
             gap.bytes = bytes;
+            gap.gap = true;
             if (cuMemAlloc(&gap.base, bytes) != CUDA_SUCCESS) return gaps;
             if (!shares_page(blocks, gap.base)) {
                 cuMemFree(gap.base);

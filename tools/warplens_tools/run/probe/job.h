@@ -189,6 +189,7 @@ struct Job {
     std::map<std::string, Parameter> held;  // what those hold whose types are known
     std::vector<Variant> variants;
     std::vector<Variant> rooms;  // of the launch on larger copies of its memory; none: there are no such
+    bool stays = false;          // the program goes on from what the launch found, once all is compared
     double roomy = 0;            // this is that launch, with so many times as much behind its buffers: lengths may grow
     std::vector<Candidate> candidates;
     Candidate twin;                    // of the kernel, marks what ran; its cubin is empty where there is none

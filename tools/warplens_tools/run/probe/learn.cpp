@@ -35,7 +35,7 @@ void Oracle::learn_own() {
     for (int i = find_leftovers(own) ? 2 : 1; i < repeats_of(own, i); ++i) {
         prepare(own);
         run_once();
-        const bool same = changed(own.after, memory_.checksums()).empty();
+        const bool same = changed(own.after, sums()).empty();
         for (std::size_t k = 0; !same && k < stretches_.size(); ++k) {
             const std::uint8_t* again = read_now(k);
             add_repeat(own.expected[k], again);
@@ -62,20 +62,20 @@ bool Oracle::find_leftovers(Case& own) {
     prepare(own);
     forget_();
     run_once();
-    const Sums first = memory_.checksums();
+    const Sums first = sums();
     if (changed(own.after, first).empty()) return true;
     std::vector<bool> differs;
     for (std::size_t k = 0; k < stretches_.size(); ++k)
         differs.push_back(std::memcmp(read_now(k), own.expected[k].bytes.data(), stretches_[k].held()) != 0);
     prepare(own);
     run_once();
-    bool stays = changed(first, memory_.checksums()).empty();
+    bool stays = changed(first, sums()).empty();
     if (stays) {
         // an order that launches fall into stays as well, and follows from nothing that is overwritten
         prepare(own);
         forget_();
         run_once();
-        stays = !changed(first, memory_.checksums()).empty();
+        stays = !changed(first, sums()).empty();
     }
     for (std::size_t k = 0; stays && k < stretches_.size(); ++k)
         if (differs[k]) own.expected[k].leftover = true, own.expected[k].repeats = false;
@@ -233,11 +233,11 @@ void Oracle::count_unclean_of(Case& c) const {
 Outcome Oracle::run_elsewhere(const Case& c) {
     prepare(c);
     // what lies behind allocations' ends: results that follow from it were read out of bounds
-    memory_.fill_tails(static_cast<unsigned char>(~kTail));
+    surround(static_cast<unsigned char>(~kTail));
     // and what a longer row reads of shared memory that no thread of this launch has written
     if (forget_) forget_();
     run_once();
-    memory_.fill_tails(kTail);
+    surround(kTail);
     return verify(c);
 }
 

@@ -313,12 +313,13 @@ void Memory::keep_part(const Stretch& s, std::uint64_t part, std::uint64_t parts
     if (end < count * size) check(cuMemsetD8Async(block.at + s.offset + end, 0, count * size - end, stream_), "leaving a part");
 }
 
-void Memory::fill_tails(unsigned char value) {
+void Memory::fill_tails(unsigned char value, bool gaps) {
     // by a kernel: the driver refuses to set memory that belongs to no allocation
     const CUfunction function = helpers_.named("warplens_set");
     for (const Block& block : blocks) {
-        CUdeviceptr base = block.base + block.bytes;
-        std::uint64_t count = block.slack;
+        const bool all = gaps && block.gap;
+        CUdeviceptr base = block.base + (all ? 0 : block.bytes);
+        std::uint64_t count = all ? block.bytes : block.slack;
         void* arguments[] = {&base, &count, &value};
         launch_over(count, function, stream_, arguments);
     }

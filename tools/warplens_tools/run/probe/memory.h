@@ -45,6 +45,7 @@ struct Block {
     std::string variable;         // "" for an allocation
     CUdeviceptr at = 0;           // where it is now: a candidate has variables of its own
     std::size_t slack = 0;        // bytes behind its end that belong to nobody and are watched too
+    bool gap = false;             // nobody's, between the program's allocations
     std::size_t front = 0;        // bytes of a larger copy that lie before what the program has
     std::size_t first_chunk = 0;  // chunks are numbered through all blocks
     std::size_t saved = 0;        // offset of its copy
@@ -109,8 +110,8 @@ class Memory {
     void copy_saved(const Stretch& from, const Stretch& to);
     // Zeros all of a stretch but one of so many parts.
     void keep_part(const Stretch& stretch, std::uint64_t part, std::uint64_t parts);
-    // Fills what belongs to nobody behind the blocks' ends.
-    void fill_tails(unsigned char value);
+    // Fills what belongs to nobody behind the blocks' ends; and the gaps between them, where that is asked.
+    void fill_tails(unsigned char value, bool gaps = false);
     // Gives a stretch, side by side or one member of all structures, other contents of its kind, in place.
     void fill(const Stretch& stretch);
     // Turns lowest bits of every element of a stretch of floats, in place.

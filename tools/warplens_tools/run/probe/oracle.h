@@ -106,6 +106,8 @@ class Oracle {
     bool learns_written(const Case& c, const Outcome& first);
     // Back to the initial state after a run that may have changed anything; false if that cannot be done.
     bool recover();
+    // Outputs are what the launch found, too: the program may look at them while what comes next runs.
+    void hand_back();
     // The chunks that runs on the program's own inputs change, which is what a timed launch needs put back.
     const Chunks& timed() const { return timed_; }
     // Whether nobody sees what a launch leaves behind that parameter: the source says so, and the kernel, too, does
@@ -123,7 +125,8 @@ class Oracle {
     Record summary(const Oracle* further = nullptr) const;
 
    private:
-    static constexpr unsigned char kTail = 0x5a;  // what lies behind allocations' ends
+    // What lies behind allocations' ends and between them; and what no float of any type is, on every other set of inputs.
+    static constexpr unsigned char kTail = 0x5a, kNoNumber = 0xff;
     static constexpr unsigned kFewer = 61;        // a smaller grid is about such a part of it
     // However slow launches are, so many sets of inputs are looked at, the program's own among them.
     static constexpr std::size_t kFewestCases = 3;
@@ -214,6 +217,8 @@ class Oracle {
     Sight sight(const Case& c) const;
     void count_unclean_of(Case& c) const;
     void keep_initial();
+    void surround(unsigned char value);
+    Sums sums();                               // with what is nobody's as it always is
     void find_pure();
     void find_unseen();
     void add_standing();
@@ -258,6 +263,7 @@ class Oracle {
     Chunks dirty_, timed_, writable_, unread_;
     Chunks writes_too_;             // beyond what is writable: where the baseline writes what lies there
     Sums initial_;
+    unsigned char around_ = kTail;  // what lies around the program's memory
     Tolerance tolerance_;
     double limit_ = 0, drawn_limit_ = 0;  // of one launch, and of one of the kernel's on inputs that are not its own
     double started_ = now(), budget_ = 0;  // seconds
@@ -287,6 +293,7 @@ class Oracle {
     } elsewhere_;
     std::vector<Bytes> before_, up_;
     std::vector<Bytes> original_;   // while outputs are poisoned, of those that are not on the card
+    std::vector<Bytes> lay_there_;  // before they were poisoned, where that is put back in the end
     bool moved_ = false;            // then: whether moved runs tell of each result
     std::vector<Bytes> shuffled_;   // one repeat's, of the stretches that it held in another order
     std::vector<std::vector<std::size_t>> records_;  // stretches whose elements change places together

@@ -20,6 +20,12 @@ void Oracle::find_pure() {
         for (std::size_t k = 0; k < stretches_.size(); ++k) put_original(k);
         poisoned.assign(stretches_.size(), false);
     }
+    for (std::size_t k = 0; job_.stays && k < stretches_.size(); ++k) {
+        lay_there_.emplace_back(poisoned[k] ? stretches_[k].held() : 0);
+        if (!poisoned[k]) continue;
+        if (card_) card_->read(OnCard::original, k, lay_there_[k].data());
+        else std::copy(original_[k].begin(), original_[k].end(), lay_there_[k].begin());
+    }
     original_.clear();
     // what was poisoned is no longer as the program left it, whatever the baseline did to it on its own inputs
     memory_.restore(dirty_);
@@ -30,7 +36,7 @@ void Oracle::find_pure() {
     on_card_ = nullptr;
     prepare(cases_[0]);
     run_once();
-    const Sums first = std::exchange(cases_[0].after, memory_.checksums());
+    const Sums first = std::exchange(cases_[0].after, sums());
     cases_[0].of_one_run = first == cases_[0].after;
 }
 
