@@ -111,6 +111,12 @@ _FULLEST = (
 _CENTRED = drawn("floats around zero", "centred", 2)
 #: Flags beside an index in one word.
 _TAGGED = drawn("bits that are masked off of integers", "tagged", 2)
+#: Trees and lists that lie otherwise, and end: deep ones, parents before all that is theirs, or behind it.
+_LINKED = tuple(
+    Variant(f"with links {words} in one buffer ({k + 1})", float(way), kind="linked", target=k)
+    for way, words in enumerate(("to the place before", "to places before", "to places behind"))
+    for k in range(4)
+)
 #: Sentinels: -1 for a length or a place, what the kernel compares with, NaN in one buffer alone.
 _ASKED = (
     *drawn("integers that the kernel asks for", "asked", 4),
@@ -235,6 +241,7 @@ VARIANTS = (
     *_LIMBS,
     *_CENTRED,
     *_TAGGED,
+    *_LINKED,
     *_BELOW,
     *_SIZES,
     *_MINGLED,

@@ -14,6 +14,8 @@ using namespace warplens;
 namespace {
 
 constexpr int kRows = 100, kWidth = 96;
+// Numbers behind the end of a that are nobody's.
+constexpr int kBeyond = 16;
 
 // Matrices a and b of so many rows and columns, rows of whole numbers one behind the other, and results like a.
 struct Data {
@@ -79,6 +81,16 @@ float numbers(const Data& d, int bits) {
     return static_cast<float>(sum & ~std::uint64_t{0} >> (64 - bits));
 }
 
+// How many links lead from a place to where there are none, or one leads to itself; those that lead back are left out where
+// all are taken to lead forward.
+float links(const Data& d, int r, bool forward) {
+    constexpr int most = 300;
+    int many = 0;
+    for (int v = r % 50; many < most && v <= 50 && v >= 0 && d.begin[v] != v; v = d.begin[v], ++many)
+        if (forward && d.begin[v] < v) break;
+    return static_cast<float>(many);
+}
+
 struct Pair {
     const char *name, *kind;
     Body right, wrong;
@@ -112,14 +124,20 @@ const Pair kPairs[] = {
      }},
     {"the larger of two costs", "against", [](const Data& d, int r, int c) { return d.at(r, c) * static_cast<float>(std::max(d.open, d.extend)); },
      [](const Data& d, int r, int c) { return d.at(r, c) * static_cast<float>(d.open); }},
+    {"links that are few", "linked", [](const Data& d, int r, int) { return links(d, r, false); },
+     [](const Data& d, int r, int) { return std::min(links(d, r, false), 20.0f); }},
+    {"links that lead forward", "linked", [](const Data& d, int r, int) { return links(d, r, false); },
+     [](const Data& d, int r, int) { return links(d, r, true); }},
+    {"zero times what lies beyond the end", "blanks", [](const Data& d, int r, int c) { return d.at(r, c); },
+     [](const Data& d, int r, int c) { return d.at(r, c) * 1.0f + d.at(r, c + 1) * 0.0f; }},
     {"squares that overflow", "vast", [](const Data& d, int r, int c) { return std::hypot(d.at(r, c), d.b[r * d.width + c]); },
      [](const Data& d, int r, int c) { return std::sqrt(d.at(r, c) * d.at(r, c) + d.b[r * d.width + c] * d.b[r * d.width + c]); }},
 };
 
 class Program {
    public:
-    Program() : a_(kRows * kWidth), b_(kRows * kWidth), out_(kRows * kWidth), numbers_(400) {
-        for (std::size_t i = 0; i < a_.size(); ++i) a_[i] = 0.51f + static_cast<float>(i % 89) / 71, b_[i] = 3 - a_[(i * 7) % a_.size()];
+    Program() : a_(kRows * kWidth + kBeyond), b_(kRows * kWidth), out_(kRows * kWidth), numbers_(400) {
+        for (std::size_t i = 0; i < b_.size(); ++i) a_[i] = 0.51f + static_cast<float>(i % 89) / 71, b_[i] = 3 - a_[(i * 7) % b_.size()];
         for (int i = 0; i <= 50; ++i) begin_.push_back(8 * i);
         for (std::size_t i = 0; i < numbers_.size(); ++i) numbers_[i] = static_cast<int>(1 + i * 37 % 1000);
         for (int r = 0; r < kRows; ++r) counts_.push_back(1 + r % 7);
@@ -150,6 +168,7 @@ class Program {
         const std::size_t bytes[] = {4 * a_.size(), 4 * b_.size(), 4 * begin_.size(), 4 * numbers_.size(), 4 * out_.size(), 4 * counts_.size()};
         std::vector<Block> found(addresses_.size());
         for (std::size_t i = 0; i < found.size(); ++i) found[i].base = addresses_[i], found[i].bytes = bytes[i];
+        found[0].slack = 4 * kBeyond, found[0].bytes -= found[0].slack;
         return found;
     }
 
@@ -186,6 +205,7 @@ Job job() {
     add("few", Variant::few, 2, true), add("longer", Variant::longer, 1, false), add("vast", Variant::vast, 1, false);
     for (const double way : {0, 5, 0, 5, 0, 5}) made.variants.push_back({"limbs", way, 0, Variant::brim});
     made.variants.push_back({"largest", 2, 0, Variant::brim});
+    for (int way = 0; way < 3; ++way) made.variants.push_back({"linked", static_cast<double>(way), 0, Variant::linked, 0});
     made.variants.push_back({"two", 2, 0, Variant::less, 1});
     add("against", Variant::against, 2, true);
     made.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"learn_seconds", 1e9}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},

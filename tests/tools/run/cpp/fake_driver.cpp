@@ -130,6 +130,11 @@ std::uint64_t integer(const Source& s, std::uint64_t i, unsigned width) {
         }
         case 24: return own <= 64 ? own + 1 : own;
         case 21: return bits >> 62 ? own : ~std::uint64_t{0};
+        case 41:
+            if (own >> (8 * width - 1)) return own;
+            if (s.limit == 0) return i % 256 ? i - 1 : i;
+            if (s.limit == 1) return i ? i - 1 - bits % std::min<std::uint64_t>(i, 64) : i;
+            return i + 1 < s.count ? i + 1 + bits % (s.count - 1 - i) : i;
         case 40: {
             const std::uint64_t full = ~std::uint64_t{0} >> (64 - 8 * width), lowest = full ^ full >> 1;
             if (s.limit && s.limit < 5) return s.limit < 3 ? full : s.limit == 3 ? lowest : full >> 1;

@@ -70,7 +70,7 @@ Variant read_variant(std::istringstream& line) {
         {"numbers", Variant::numbers}, {"fewer", Variant::fewer},
         {"voids", Variant::voids}, {"mingled", Variant::mingled}, {"plus", Variant::plus}, {"met", Variant::met}, {"ranks", Variant::ranks}, {"striped", Variant::striped},
         {"turned", Variant::turned}, {"stepped", Variant::stepped}, {"vast", Variant::vast},  {"few", Variant::few}, {"longer", Variant::longer}, {"endless", Variant::endless}, {"reached", Variant::reached},
-        {"standing", Variant::standing}, {"high", Variant::high}, {"aliased", Variant::aliased}, {"upper", Variant::upper}, {"nicked", Variant::nicked}, {"near", Variant::near}, {"halfway", Variant::halfway}, {"fields", Variant::fields}, {"centred", Variant::centred}, {"tagged", Variant::tagged}, {"brim", Variant::brim},
+        {"standing", Variant::standing}, {"high", Variant::high}, {"aliased", Variant::aliased}, {"upper", Variant::upper}, {"nicked", Variant::nicked}, {"near", Variant::near}, {"halfway", Variant::halfway}, {"fields", Variant::fields}, {"centred", Variant::centred}, {"tagged", Variant::tagged}, {"brim", Variant::brim}, {"linked", Variant::linked},
         {"settled", Variant::settled}, {"loose", Variant::loose}, {"masked", Variant::masked}, {"tables", Variant::tables}, {"against", Variant::against}, {"none", Variant::none}, {"minus", Variant::minus}};
     Variant v;
     std::string kind;

@@ -62,7 +62,7 @@ struct Parameter {
 // `voids` are runs of NaN, which leave whole rows without a number; `mingled` gives each buffer of floats other signs and
 // sizes than the next. `numbers` are integers by value that are redrawn, larger ones among them; `fewer` is a smaller grid, `plus` small
 // integers one larger.
-// `nicked` has another of its own integers in one place of sixteen, `near` each float several times but for its last bits, `halfway` floats between two whole numbers.
+// `nicked` has another of its own integers in one place of sixteen, `near` each float several times but for its last bits, `halfway` floats between two whole numbers. `linked` leads from each place of one buffer to one before it, or behind it: no way round.
 // `upper` are 64-bit integers of which some have other upper halves; `settled` one
 // float by value that is a small whole number, or hardly another; `loose` are integers by value that nothing
 // leads by, of any size; `masked` has one more bit that the kernel asks a number by value for, or one less; `tables` are
@@ -73,7 +73,7 @@ struct Parameter {
 // tables of pointers to what is only read, whose entries lead one or two elements further.
 struct Variant {
     // those before `scalars` are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, nicked, near, halfway, fields, centred, tagged, brim, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, against, none, minus, moved };
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, nicked, near, halfway, fields, centred, tagged, brim, linked, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, against, none, minus, moved };
 
     static constexpr double kVanishing = 0.005;
 
@@ -112,7 +112,7 @@ struct Variant {
     bool any(Holds holds) const { return holds(*this) || std::any_of(beside.begin(), beside.end(), holds); }
     bool shortened() const { return kind == moved && scale == 0 && noise != 0; }
     bool own() const { return kind == moved && scale == 1 && noise == 0 && beside.empty(); }
-    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped || kind == longer || kind == reached || kind == upper || kind == nicked || kind == plus || kind == fields || kind == tagged || kind == brim; }
+    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped || kind == longer || kind == reached || kind == upper || kind == nicked || kind == plus || kind == fields || kind == tagged || kind == brim || kind == linked; }
     bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == endless || kind == toggled || kind == many || kind == few || kind == reshaped || kind == numbers || kind == high || kind == aliased || kind == settled || kind == loose || kind == masked || kind == against || kind == none; }
     // Numbers by value, with buffers or, as -1, without.
     bool of_numbers() const { return by_value() || kind == asked || kind == below || kind == brim; }

@@ -92,7 +92,8 @@ class JobParameter(msgspec.Struct, frozen=True):
 #: other's place (`fields`); floats less one of them (`centred`); numbers with bits that the kernel masks off before
 #: they lead it anywhere (`tagged`). Integers at the ends of what their type holds (`brim`), by `scale`: limbs of zeros,
 #: ones and all ones, bytes alone at their largest, all at their largest, at their lowest, at their largest with a sign,
-#: and limbs again, of which others are each other's complements. Lengths by value may be less by `scale`, and two small
+#: and limbs again, of which others are each other's complements. Links from each place to one before or behind it
+#: (`linked`), by `scale`: the last one, some, any that follow. Lengths by value may be less by `scale`, and two small
 #: numbers by value change places or be the same (`against`).
 VariantKind = Literal[
     "moved",
@@ -156,6 +157,7 @@ VariantKind = Literal[
     "centred",
     "tagged",
     "brim",
+    "linked",
     "against",
     "none",
     "minus",

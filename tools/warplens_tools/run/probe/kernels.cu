@@ -367,6 +367,17 @@ __device__ T at_brim(u64 i, u64 way, u64 seed) {
     return (common ^ seed) & 1 ? full : T(0);
 }
 
+// Links that lead to an end: each to the place before its own, up to the first of a row of them, or to one of a few before
+// it, or to any behind it. What is below zero leads nowhere and stays.
+template <class T>
+__device__ T linked(const Source<T>& source, u64 i, u64 way, u64 bits) {
+    constexpr u64 row = 256, few = 64;
+    if (source[i] >> (8 * sizeof(T) - 1)) return source[i];
+    if (way == 0) return static_cast<T>(i % row ? i - 1 : i);
+    if (way == 1) return static_cast<T>(i ? i - 1 - bits % (i < few ? i : few) : i);
+    return static_cast<T>(i + 1 < source.count ? i + 1 + bits % (source.count - 1 - i) : i);
+}
+
 template <class T>
 __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 seed) {
     const u64 bits = mix(seed + i);
@@ -413,6 +424,7 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
             if (source.limit >= 6) return spelled(source, i, source.limit, seed);
             return in_fields<T>(i, source.count, source.limit, seed);
         case 40: return at_brim<T>(i, source.limit, seed);
+        case 41: return linked(source, i, source.limit, bits);
         case 39: return bits >> 62 ? source[i] : static_cast<T>(source[i] | (bits & source.limit));
         case 24: return source[i] <= 64 ? static_cast<T>(source[i] + 1) : source[i];
         // keys that share all that 32 bits hold

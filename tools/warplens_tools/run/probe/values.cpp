@@ -28,7 +28,7 @@ void Inputs::vary(const Area& area, const Variant& variant, std::uint64_t seed) 
     if (variant.kind == Variant::fields && variant.scale >= Variant::spelled && area.width != 1) return;
     if (variant.kind == Variant::stepped && !look(area).ascends) return;
     std::uint64_t limit = variant.kind == Variant::asked ? given() : fewest();
-    if (variant.kind == Variant::fields || variant.kind == Variant::brim) limit = static_cast<std::uint64_t>(variant.scale);
+    if (variant.kind == Variant::fields || variant.kind == Variant::brim || variant.kind == Variant::linked) limit = static_cast<std::uint64_t>(variant.scale);
     if (variant.kind == Variant::tagged && !(limit = tags_of(area))) return;
     const bool alone = variant.kind == Variant::asked && variant.target >= 0;
     memory_.vary(area.stretch, variant.kind, area.width, seed, limit, alone);
