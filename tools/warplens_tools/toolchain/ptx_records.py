@@ -94,11 +94,13 @@ def _stride(flow: Flow, root: str) -> int:
 def _factor(flow: Flow, register: str) -> int:
     """The constant that a number is a multiple of by the way that it is worked out."""
     factor = 1
-    while len(steps := flow.steps.get(register, ())) == 1:
+    while True:
+        steps = flow.steps.get(register, ())
+        if len(steps) != 1:
+            return factor
         step = steps[0]
         if step.name.startswith(_TIMES) and step.number > 0:
             factor *= step.number
         elif not step.name.startswith(("cvt.s64", "cvt.u64", "mov.")):
-            break
+            return factor
         register = next((source for source in step.sources if source.startswith("%")), "")
-    return factor
