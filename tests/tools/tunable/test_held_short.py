@@ -20,6 +20,7 @@ __global__ void rows(const float* x, const int* starts, float* out, int width, i
 }}
 int main(int argc, char** argv) {{
     const int n = atoi(argv[1]), width = atoi(argv[2]);
+    {2}
     rows<<<{1}, kThreads>>>(nullptr, nullptr, nullptr, width, n);
 }}
 """
@@ -27,10 +28,10 @@ LOOP = "for (int i = threadIdx.x; i < width; i += kThreads) s += x[i];"
 DATA = "const int end = starts[1]; for (int i = starts[0]; i < end; ++i) s += x[i];"
 
 
-def _said(was: str, now: str, grid: str = "64") -> str:
+def _said(was: str, now: str, grid: str = "64", host: str = "") -> str:
     files = []
     for how in (was, now):
-        text = SourceText(PROGRAM.format(how, grid))
+        text = SourceText(PROGRAM.format(how, grid, host))
         files.append(File(text, parse(text, "k.cu")))
     return why_held_short(*files)
 
@@ -90,3 +91,13 @@ def test_rows_that_are_held_in_part_are_told(was: str, now: str) -> None:
 )
 def test_rows_that_are_gone_through_are_not(was: str, now: str, grid: str) -> None:
     assert _said(was, now, grid) == ""
+
+
+def test_what_the_program_bounds_may_be_held() -> None:
+    held = "for (int k = 0; k < held; ++k) if (threadIdx.x + k * kThreads < width) s += x[k];"
+    assert _said(LOOP, held)
+    assert not _said(LOOP, held, host="if (width < 1 || width > 4096) return 1;")
+    own = "float row[64]; for (int j = 0; j < width; ++j) row[j] = x[j]; for (int j = 0; j < width; ++j) s += row[j];"
+    assert not _said(own, own.replace("j < width", "j < 64").replace("s += row", "if (j < width) s += row"))
+    triangle = "for (int j = 0; j < held; ++j) for (int k = 0; k < j; ++k) s += x[k];"
+    assert not _said(triangle, triangle.replace("k < j; ++k)", "k < held; ++k) if (k < j)"))

@@ -5,7 +5,8 @@ end: `for (k = 0; k < 32; ++k) mine[k] = t + k * 256 < width ? row[t + k * 256] 
 What is beyond is left out, and no row of this run may be as long. Asked function by function, as `short_loops.py` does:
 fewer loops go up to a name, and one more goes up to a constant and asks within whether something is less than that
 name. Within a loop of the run's own rounds it is done again and again; and what the grid follows other blocks do. What
-is a rest (a loop that begins at a part of its end), or follows a thread's place in its block, is bounded as it is.
+is a rest (a loop that begins at a part of its end), counts another loop's rounds, or follows a thread's place in its
+block, is bounded as it is; so is what the host lets be no more than a number, or the kernel's own arrays have room for.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.functions import Function
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
+from warplens_tools.tunable.array_ends import largest_that_fit
 from warplens_tools.tunable.both import launches_of_both
+from warplens_tools.tunable.conditions import declared_names
 from warplens_tools.tunable.left_out import device_functions
 from warplens_tools.tunable.run_lengths import lengths_of
 from warplens_tools.tunable.short_loops import NUMBER
@@ -47,37 +50,49 @@ def why_held_short(before: File, after: File) -> str:
 
 
 def _covered(before: File, after: File) -> dict[str, set[str]]:
-    """By kernel, the parameters that the edit's blocks follow."""
+    """By kernel, the parameters that the edit's blocks follow, and those that the program bounds."""
     found: dict[str, set[str]] = {}
-    for _, kernel, _, site in launches_of_both(before, after):
+    for kernel in before.model.kernels:
+        room = largest_that_fit(before, kernel.qualified_name)
+        found[kernel.name] = {p.name for index, p in enumerate(kernel.parameters) if index in room}
+    for _, kernel, known, site in launches_of_both(before, after):
+        host = "".join(before.tree.code_of(known.host).split()) if known.host is not None else ""
         grid = lengths_of(after, site.written[0], named=True) | lengths_of(after, site.written[1], named=True)
         for parameter, node in zip(kernel.parameters, site.arguments, strict=False):
-            if not parameter.pointer and lengths_of(after, node, named=True) & grid:
+            bounded = re.search(rf"\b{re.escape(after.tree.code_of(node))}>=?{NUMBER}", host) is not None
+            follows = lengths_of(after, node, named=True) & grid
+            if not parameter.pointer and (follows or bounded):
                 found.setdefault(kernel.name, set()).add(parameter.name)
     return found
 
 
 def _ends(file: File, function: Function) -> Iterator[str]:
     """What loops go up to by name, each loop's once."""
-    of_threads = _of_threads(file, function)
+    bounded = _bounded(file, function)
     for loop in (n for n in walk(function.body) if n.type in LOOPS):
         condition, begins = (loop.child_by_field_name(field) for field in ("condition", "initializer"))
         text = "".join(file.tree.code_of(condition).split()) if condition is not None else ""
         found = _COUNTED.fullmatch(text)
         begin = _NAME.findall(file.tree.code_of(begins)) if begins is not None else []
-        if found is not None and _NAME.fullmatch(found[2]) and found[2] not in {*begin, *of_threads}:
+        if found is not None and _NAME.fullmatch(found[2]) and found[2] not in {*begin, *bounded}:
             yield found[2]
 
 
-def _of_threads(file: File, function: Function) -> set[str]:
-    """Variables that begin as something of a thread's place in its block."""
+def _bounded(file: File, function: Function) -> set[str]:
+    """Variables that begin as something of a thread's place in its block, and counters of loops."""
     found = {"threadIdx"}
     for node in walk(function.body):
+        found |= {file.tree.code_of(n) for n in _counters(node)}
         name = node.child_by_field_name("declarator") if node.type == "init_declarator" else None
         value = node.child_by_field_name("value") if name is not None else None
         if name is not None and value is not None and found & set(_NAME.findall(file.tree.code_of(value))):
             found |= {file.tree.code_of(name)}
     return found
+
+
+def _counters(node: Node) -> Iterator[Node]:
+    begins = node.child_by_field_name("initializer") if node.type == "for_statement" else None
+    yield from declared_names(begins) if begins is not None and begins.type == "declaration" else ()
 
 
 def _held(file: File, function: Function) -> Iterator[str]:
