@@ -35,7 +35,7 @@ _DOUBLES = r"(\w+)<(?:{0});\1(?:\*=2|<<=1|=2\*\1|=\1\*2|\+=\1)\)"
 def why_parts_of_block(before: File, after: File) -> str:
     """Which kernel takes any block for one of whole parts in an edit, in words; "" for none."""
     for kernel, _, one, other in launches_of_both(before, after):
-        if not (_is_any(before, one) and _is_any(after, other)):
+        if not (is_of_any_length(before, one) and is_of_any_length(after, other)):
             continue
         old, new = (_code(file, kernel.qualified_name) for file in (before, after))
         if old == new or _halves(old):
@@ -48,7 +48,7 @@ def why_parts_of_block(before: File, after: File) -> str:
     return ""
 
 
-def _is_any(file: File, site: Site) -> bool:
+def is_of_any_length(file: File, site: Site) -> bool:
     """Whether the length of a launch's blocks, along x alone, is a number of the run's that nothing rounds."""
     node = site.written[1]
     if node is None or site.block is None or len(site.block) != 1 or not lengths_of(file, node):

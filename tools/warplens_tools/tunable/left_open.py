@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from warplens_tools.tunable.block_parts import is_of_any_length
 from warplens_tools.tunable.source import File, Site
 
 
-def any_block(file: File, kernel: str) -> bool:
-    """Whether the length of the kernel's blocks is chosen as the program runs, wherever it is launched."""
+def any_block(file: File, kernel: str) -> int:
+    """Whether the length of the kernel's blocks is chosen as the program runs, wherever it is launched: 2 where it is a
+    number of the run's that nothing rounds, 1 where it is another, 0 where it is none."""
     sites = _sites(file, kernel)
-    return bool(sites) and all(site.launch.block_value[0] is None for site in sites)
+    if not sites or any(site.launch.block_value[0] is not None for site in sites):
+        return 0
+    return 2 if all(is_of_any_length(file, site) for site in sites) else 1
 
 
 def open_axes(file: File, kernel: str) -> frozenset[str]:

@@ -147,7 +147,11 @@ _SIZES = (
 )
 _OPTIONAL = each("one optional pointer null, or not", "toggled", 5)
 #: As many blocks as one likes, where the kernel takes any number of them: half, few, and along the other axes.
-_FEWER = (*each("fewer blocks", "fewer", 4), Variant("with shorter blocks", kind="fewer", target=4))
+_FEWER = (
+    *each("fewer blocks", "fewer", 4),
+    Variant("with shorter blocks", kind="fewer", target=4),
+    *each("blocks that are no power of two", "fewer", 2, 5),
+)
 #: Thresholds that are met exactly.
 _MET = (
     *each("what is passed by value among the data", "met", 4),

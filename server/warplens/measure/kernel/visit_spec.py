@@ -58,8 +58,8 @@ class VisitSpec(msgspec.Struct, frozen=True):
     most: dict[str, dict[int, int]] = {}
     #: The kernel's grid by the integers that host code passes; () where that is not known.
     rule: tuple[str, ...] = ()
-    #: Whether host code chooses the length of its blocks as it runs.
-    any_block: bool = False
+    #: Whether host code chooses the length of its blocks as it runs (`left_open.any_block`).
+    any_block: int = 0
     #: The unit's PTX, which says what the kernel compares its inputs with.
     ptx: str = ""
     #: What marks which of the kernel's blocks run; None where that is not asked.

@@ -55,10 +55,12 @@ def _file(text: str) -> File:
 
 def test_what_launches_leave_to_the_run() -> None:
     file = _file(KERNEL + HOST)
-    assert any_block(file, "k") and open_axes(file, "k") == {"z"} and placed(file, "k") == {0}
+    assert any_block(file, "k") == 2 and open_axes(file, "k") == {"z"} and placed(file, "k") == {0}
     fixed = _file(
         KERNEL + HOST.replace("threads>>>", "64>>>").replace("x + first", "x").replace("batch);", "1);")
     )
+    rounded = _file(KERNEL + HOST.replace("atoi(argv[4])", "atoi(argv[4]) / 32 * 32"))
+    assert any_block(rounded, "k") == 1
     assert not any_block(fixed, "k") and not open_axes(fixed, "k") and not placed(fixed, "k")
     assert not placed(file, "gone")
 

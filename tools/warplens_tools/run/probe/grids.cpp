@@ -149,16 +149,19 @@ void Oracle::set_grid(Case& c) const {
     if (may && !is_baselines(launch)) std::copy(launch.grid, launch.grid + 3, c.grid);
 }
 
-// As many threads in twice as many blocks, where the program chooses a block's size as it runs.
+// As many threads in twice as many blocks, where the program chooses a block's size as it runs; where it rounds it
+// nowhere, too, as many blocks of whole warps that are no power of two, or of 25 threads for 64.
 void Oracle::set_narrower(Case& c) const {
+    const auto way = static_cast<unsigned>(c.variant.target) - Variant::narrower;
     const bool even = baseline_.block[0] % 64 == 0 && baseline_.block[1] * baseline_.block[2] == 1;
-    if (!job_.option("any_block") || !even || !any_grid() || baseline_.grid[0] > kMostBlocks[0]) {
+    if (job_.option("any_block") < (way ? 2 : 1) || !even || !any_grid() || baseline_.grid[0] > kMostBlocks[0]) {
         c.launched = false;
         return;
     }
     std::copy(baseline_.grid, baseline_.grid + 3, c.grid);
-    c.grid[0] *= 2;
-    c.threads = baseline_.block[0] / 2;
+    constexpr unsigned of_64[] = {32, 48, 25};
+    c.grid[0] *= way ? 1 : 2;
+    c.threads = baseline_.block[0] / 64 * of_64[std::min(way, 2u)];
 }
 
 // What the program would launch for other numbers. More blocks than it launches have their memory in rooms alone.

@@ -84,7 +84,7 @@ struct Variant {
     static constexpr int ways_of = 16;
     // And from here on, what the kernel asks for: each for each.
     static constexpr int asks_from = 64;
-    // `fewer`: from here on, more blocks of fewer threads.
+    // `fewer`: from here on, blocks of fewer threads.
     static constexpr unsigned narrower = 4;
     // `met`: from here on, a float that the kernel compares with.
     static constexpr std::size_t sentinels_from = 16;
