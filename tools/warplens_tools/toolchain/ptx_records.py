@@ -94,13 +94,11 @@ def _stride(flow: Flow, root: str) -> int:
 def _factor(flow: Flow, register: str) -> int:
     """The constant that a number is a multiple of by the way that it is worked out."""
     factor = 1
-    while True:
-        steps = flow.steps.get(register, ())
-        if len(steps) != 1:
-            return factor
+    while len(steps := flow.steps.get(register, [])) == 1:
         step = steps[0]
         if step.name.startswith(_TIMES) and step.number > 0:
             factor *= step.number
         elif not step.name.startswith(("cvt.s64", "cvt.u64", "mov.")):
-            return factor
+            break
         register = next((source for source in step.sources if source.startswith("%")), "")
+    return factor
