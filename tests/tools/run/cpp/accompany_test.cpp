@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -78,6 +79,7 @@ class Program {
         const auto id = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel;
         accompaniment.entering(id, &call, "relax", launch_of(id, &call), true, captured);
         blocks += std::to_string(p.blockDimX) + " ";
+        found_ = y_;
         cuLaunchKernel(p.f, p.gridDimX, 1, 1, p.blockDimX, 1, 1, 0, nullptr, p.kernelParams, nullptr);
         call.callbackSite = CUPTI_API_EXIT;
         accompaniment.leaving(id, &call);
@@ -86,7 +88,7 @@ class Program {
     Allocations allocations;
     fake::Kernel kernel;
     std::string blocks;
-    std::vector<float> x_, y_;
+    std::vector<float> x_, y_, found_;  // found: what results a launch finds, that nothing else may see changed
 
    private:
     std::vector<CUdeviceptr> addresses_;
@@ -198,6 +200,33 @@ void what_is_only_compared_leaves_the_program_as_it_was() {
     expect(std::fabs(ran.sum - fixed_point()) < 1e-3 * ran.sum, "the program's results", std::to_string(ran.sum));
 }
 
+// Another stream of the program may read results while the launch that writes them runs.
+void results_are_as_they_were_when_a_launch_goes_on() {
+    const pid_t child = fork();
+    if (child == 0) {
+        const Program::Element twice = [](std::vector<float*> v, std::size_t i) { return 2 * v[0][i]; };
+        Program program;
+        program.kernel = Program::made("relax", twice);
+        fake::Kernel edited = Program::made("edited", twice);
+        fake::functions()["edited"] = &edited;
+        fake::takes_other_parameters = true;
+        const Job job = job_for("/dev/null", true);
+        Results results;
+        results.open("/dev/null");
+        Accompaniment accompaniment(job, program.allocations, results, [] {});
+        bool right = true;
+        for (unsigned i = 0; i < 3; ++i) {
+            std::fill(program.y_.begin(), program.y_.end(), 7.0f);
+            program.launch(accompaniment, 8);
+            right = right && program.found_ == std::vector<float>(500, 7.0f) && program.y_[3] == 2 * program.x_[3];
+        }
+        _exit(right ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a launch finds what the program left, and leaves its results", std::to_string(status));
+}
+
 // y[i] = gain y[i] + x[i], the gain a variable that the program has set and a module loaded afresh has not.
 void variables_are_the_programs() {
     fake::variables()["program"]["gain"] = {0.5f};
@@ -295,6 +324,7 @@ int main() {
     plans();
     a_right_candidate_stands_everywhere();
     what_is_only_compared_leaves_the_program_as_it_was();
+    results_are_as_they_were_when_a_launch_goes_on();
     variables_are_the_programs();
     a_variable_that_cannot_be_reset_is_refused();
     a_candidate_wrong_in_one_launch_ends_it();
