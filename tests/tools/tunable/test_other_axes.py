@@ -69,3 +69,10 @@ def test_what_the_original_has_there_may_stay_there() -> None:
     before = _file("dim3(1, lists), 256")
     assert why_along_less(before, _file("dim3(1, lists), 128")) == ""
     assert why_along_less(before, _file()) == ""
+
+
+def test_one_extent_of_a_grid_is_not_the_others() -> None:
+    tiles = "    const dim3 grid((lists + 31) / 32, (each + 7) / 8);\n"
+    before = _file("grid, 256", declared=tiles)
+    assert not why_along_less(before, _file("dim3((grid.x + 3) / 4, grid.y), 256", declared=tiles))
+    assert why_along_less(before, _file("dim3(1, grid.x * 32), 256", declared=tiles))

@@ -16,10 +16,10 @@ import msgspec
 from warplens_tools.toolchain.ptx_flow import Flow, by_kernel
 from warplens_tools.toolchain.ptx_values import Values
 
-#: What leaves a number as it is, and what may, where words hold several.
+#: What leaves a number as it is, and what may, where words hold several, or one byte in all of its places.
 _AS_IT_IS = re.compile(r"(?:mov|ld|ldu|cvt|selp|cvta)\b")
 _NEARLY = re.compile(
-    r"(?:mov|ld|ldu|cvt|selp|cvta|shfl|min|max|and|or|shl|shr|shf|bfe|bfi|prmt|lop3|redux|atom)\b"
+    r"(?:mov|ld|ldu|cvt|selp|cvta|shfl|min|max|and|or|shl|shr|shf|bfe|bfi|prmt|lop3|redux|atom|scaled)\b"
 )
 _COMPARES = re.compile(r"(?:setp|set)\.(\w+)(?:\.\w+)*?\.([busf])(?:16|32|64)")
 #: A difference tells as much as a comparison, whatever keeps what is zero and what is not; sums of several do not.

@@ -40,7 +40,8 @@ class Values:
                 if _KEPT.match(name):
                     loads.append((register, name))
                 else:
-                    self.made.setdefault(register, []).append((name, tuple(self._sources(name, operands))))
+                    made = "scaled" if _is_scaled(name, operands) else name
+                    self.made.setdefault(register, []).append((made, tuple(self._sources(name, operands))))
         kept = tuple(sorted(self._kept))
         for register, name in loads:
             self.made.setdefault(register, []).append((name, kept))
@@ -85,6 +86,16 @@ class Values:
             self._kept |= set(_REGISTER.findall(operands[1]))
         elif _FETCHED.match(name):
             self._kept |= set(self._behind(operands[1:2]))
+
+
+def _is_scaled(name: str, operands: tuple[str, ...]) -> bool:
+    """Whether one integer is multiplied by an odd number of the text: each has another product."""
+    odd = (
+        re.fullmatch(r"-?\d*[13579]", operands[2])
+        if name.startswith("mul.lo.") and len(operands) == 3
+        else None
+    )
+    return odd is not None
 
 
 def _operands(text: str) -> Iterator[str]:

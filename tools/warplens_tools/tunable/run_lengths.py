@@ -16,7 +16,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.functions import plain_name
 from warplens_tools.cuda.values.bindings import Binding, value_node
 from warplens_tools.cuda.values.writes import changes, is_set_once
-from warplens_tools.tunable.source import NAME, File
+from warplens_tools.tunable.source import AXES, NAME, File
 
 #: How far variables are followed.
 _MOST = 16
@@ -112,15 +112,28 @@ class _Reader:
         return bool(self._file.tree.parameter_lists(name))
 
     def _member(self, node: Node, depth: int) -> Iterator[str]:
-        """Of a `dim3` its extents; of any other object the member as it is written."""
+        """Of a `dim3` the one extent, all of them where the text does not tell which; of any other object the member as
+        it is written."""
         if self._file.constants.value(self._file.tree.code_of(node), node.start_byte) is not None:
             return
         argument = node.child_by_field_name("argument")
         binding = self._file.named(argument)
         if argument is not None and binding is not None and binding.kind == "dim3":
-            yield from self.read(argument, depth)
+            extents = self._file.extents(argument) if depth < _MOST else None
+            axis = AXES.index(self._axis(node)) if self._axis(node) in AXES else None
+            if extents is None or axis is None:
+                yield from self.read(argument, depth)
+            elif axis < len(extents):
+                yield from self.read(extents[axis].node, depth + 1)
         else:
             yield _squeezed(self._file.tree.code_of(node))
+
+    def _axis(self, node: Node) -> str:
+        return (
+            self._file.tree.code_of(member)
+            if (member := node.child_by_field_name("field")) is not None
+            else ""
+        )
 
     def _name(self, node: Node, name: str, at: int, depth: int) -> frozenset[str]:
         macro = self._file.tree.macros.get(name)
