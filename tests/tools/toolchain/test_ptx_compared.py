@@ -31,6 +31,10 @@ BODIES = {
         out[threadIdx.x] = bits == 0;""",
     "bytes of words": """int all = 1; for (int i = 0; i < n; ++i) for (int s = 0; s < 32; s += 8)
         all &= (a[i] >> s & 255) == (b[i] >> s & 255); out[threadIdx.x] = all;""",
+    "one byte in all places": """unsigned fill = (a[0] & 255) * 0x01010101u, bits = 0;
+        for (int i = 0; i < 8; ++i) { unsigned v = i < n ? a[i] : fill, w = i < n ? b[i] : fill;
+        bits |= (v ^ fill) | (w ^ fill); }
+        out[threadIdx.x] = (bits & 0xe0e0e0e0u) == 0;""",
     "through shared memory": """__shared__ unsigned held[64]; held[threadIdx.x] = a[threadIdx.x]; __syncthreads();
         int all = 1; for (int i = 0; i < n; ++i) all &= held[i] == b[i]; out[threadIdx.x] = all;""",
     "counted": """__shared__ int many[256]; many[threadIdx.x] = 0; __syncthreads();
@@ -82,6 +86,7 @@ def ptx() -> dict[str, str]:
         ("equal", "equal", ""),
         ("equal", "bits that differ", ""),
         ("equal", "bytes of words", ""),
+        ("equal", "one byte in all places", ""),
         ("equal", "through shared memory", ""),
         ("equal", "counted", ""),
         # a digest of the kernel's own

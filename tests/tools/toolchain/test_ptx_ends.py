@@ -190,6 +190,26 @@ def test_what_data_lengthen_is_asked_for_before_it_is_kept(kept: str) -> None:
     assert holds_less(was, ends("line[v & 63] = many++")) == ""
 
 
+TILED = """__global__ void k(const float4* x, float* out, int rows) {
+    __shared__ float tile[128 * 65];
+    int at = blockIdx.x * 128, have = min(128, rows - at);
+#pragma unroll 8
+    for (int i = threadIdx.x; i < 128 * 16; i += 128) {
+        int r = i / 16, q = i % 16;
+        if (r < have) { float4 f = __ldg(x + at * 16 + i); float* to = tile + r * 65 + 4 * q;
+            to[0] = f.x; to[1] = f.y; to[2] = f.z; to[3] = f.w; }
+    }
+    __syncthreads();
+    out[threadIdx.x] = tile[threadIdx.x * 65];
+}
+"""
+
+
+def test_a_tile_that_is_filled_to_a_number_of_the_text_has_room() -> None:
+    plain = "__global__ void k(const float4* x, float* out, int rows) { out[threadIdx.x] = x[rows].x; }\n"
+    assert holds_less(ends_in(made(plain)), ends_in(made(TILED))) == ""
+
+
 def test_a_fence_stands_between_a_flag_and_what_it_stands_for() -> None:
     fence = "__threadfence();"
     known = order_in(made(TOLD, FIRST=fence, THEN=fence))

@@ -101,3 +101,13 @@ def test_what_the_program_bounds_may_be_held() -> None:
     assert not _said(own, own.replace("j < width", "j < 64").replace("s += row", "if (j < width) s += row"))
     triangle = "for (int j = 0; j < held; ++j) for (int k = 0; k < j; ++k) s += x[k];"
     assert not _said(triangle, triangle.replace("k < j; ++k)", "k < held; ++k) if (k < j)"))
+
+
+def test_ends_of_the_text_and_loops_of_a_lambda_are_no_rows() -> None:
+    fixed = "for (int i = 0; i < held; ++i) s += x[i];"
+    assert not _said(fixed, "for (int i = 0; i < 32; ++i) if (i < held) s += x[i];")
+    tiles = (
+        "auto tile = [&](int t) { for (int k = 0; k < 4; ++k) if (4 * t + k < width) s += x[4 * t + k]; };"
+        " for (int t = 0; t < (width + 3) / 4; ++t) tile(t);"
+    )
+    assert not _said("for (int i = 0; i < width; ++i) s += x[i];", tiles)

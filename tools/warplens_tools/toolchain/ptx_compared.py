@@ -129,9 +129,15 @@ def _differences(values: Values, sides: tuple[str, ...]) -> Iterator[_Pair]:
     for register in (r for side in sides for r in values.behind(side, _KEEPS)):
         for name, sources in values.made.get(register, ()):
             if _DIFFERS.match(name) and len(sources) == 2:
-                one, other = (values.behind(source, _NEARLY) for source in sources)
-                if sources[0] not in other and sources[1] not in one:
+                one, other = (_loaded(values, source) for source in sources)
+                if one != other:
                     yield from _pairs(values, sources, _NEARLY)
+
+
+def _loaded(values: Values, register: str) -> frozenset[str]:
+    """The loads that a register is what it is by."""
+    made = ((one, values.made.get(one, ())) for one in values.behind(register, _NEARLY))
+    return frozenset(one for one, by in made if any(name.startswith(("ld.", "ldu.")) for name, _ in by))
 
 
 def _all_pairs(values: Values, sides: tuple[str, ...]) -> Iterator[_Pair]:

@@ -14,11 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from warplens_tools.toolchain.ptx_blocks import Block, after_each, blocks_of, loops_of
+from warplens_tools.toolchain.ptx_blocks import after_each, blocks_of, loops_of
 from warplens_tools.toolchain.ptx_flow import bodies_of
+from warplens_tools.toolchain.ptx_instructions import REGISTER, Instruction, instructions_of, registers_of
 
-_INSTRUCTION = re.compile(r"^\s*(@!?%p\d+\s+)?([a-z][\w.]*(?:::[\w.]+)*)\s+([^;]*);")
-_REGISTER = re.compile(r"%(?:rd|rs|r|p|f|fd|h)\d+\b")
 _NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+)U?\Z")
 #: What hands a counter on, what it counts by, and what a condition is made of.
 _HANDS_ON = ("mov.", "cvt.")
@@ -29,6 +28,7 @@ _CUTS = ("shr.", "div.", "min.", "rem.", "bfe.", "mul.hi")
 _WORKS_OUT = ("mov.", "cvt.", "add.", "sub.", "mul.", "mad.", "shl.", "selp.", "max.", "or.")
 #: What is kept of a thread's own, or of its block's.
 _KEEPS = ("st.local", "st.shared")
+_ORDERS = tuple(f"setp.{one}" for one in ("lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"))
 #: What a stack that is empty is asked by.
 _ENDS_OF_NONE = frozenset({"0", "1", "-1"})
 #: What waits for another block looks at memory that may change.
@@ -36,14 +36,6 @@ LOOKS = re.compile(r"ld\.(?:volatile|acquire|relaxed|mmio)\b")
 
 #: The memory of a thread's own arrays, where they are not registers.
 _OWN = re.compile(r"\.local\s+\.align\s+\d+\s+\.b8\s+[\w$]+\[(\d+)\]")
-
-
-class Instruction(msgspec.Struct, frozen=True):
-    """One instruction of a block: what it makes, and what of."""
-
-    name: str
-    to: tuple[str, ...]
-    operands: tuple[str, ...]
 
 
 class Loop(msgspec.Struct, frozen=True):
@@ -137,7 +129,7 @@ def loops_in(body: str) -> tuple[Loop, ...]:
     if not branches:
         return ()
     lines = body.split("\n")
-    code = [[*_read(block, lines)] for block in blocks]
+    code = [[*instructions_of(block, lines)] for block in blocks]
     after = after_each(blocks)
     before: list[list[int]] = [[] for _ in blocks]
     for number, targets in enumerate(after):
@@ -148,23 +140,6 @@ def loops_in(body: str) -> tuple[Loop, ...]:
         found.setdefault(head, {head}).update(_around(branch, head, before))
     made = _made(code)
     return tuple(_Reading(code, made, inside).loop(after) for inside in found.values())
-
-
-def _read(block: Block, lines: Sequence[str]) -> Iterator[Instruction]:
-    for number, _ in block.instructions:
-        if (found := _INSTRUCTION.match(lines[number])) is None:
-            continue
-        name, parts = found[2], _parts(found[3])
-        if name.startswith("bra"):
-            yield Instruction("bra", (), tuple(_REGISTER.findall(found[1] or "")))
-        elif name.startswith(("st.", "red.", "bar", "ret", "exit", "membar", "fence")) or not parts:
-            yield Instruction(name, (), tuple(parts))
-        else:
-            yield Instruction(name, tuple(_REGISTER.findall(parts[0])), tuple(parts[1:]))
-
-
-def _parts(operands: str) -> list[str]:
-    return [part.strip() for part in re.split(r",(?![^{\[]*[}\]])", operands) if part.strip()]
 
 
 def _around(branch: int, head: int, before: Sequence[Sequence[int]]) -> set[int]:
@@ -214,7 +189,7 @@ class _Reading:
             keeps=any(one.name.startswith("st.local") for one in here),
             cut=bool(counted) and all(map(self._is_cut, counted)),
             skips=any(map(self._skips, compared)),
-            grows=self._grows(here),
+            grows=self._grows(here) and not any(map(_is_numbered, compared)),
         )
 
     def _compared(self, block: Sequence[Instruction]) -> Iterator[Instruction]:
@@ -231,7 +206,7 @@ class _Reading:
                 ):
                     yield one
                 if one.name.startswith(("setp", *_JOINS)):
-                    more = set(_registers(one)) - seen
+                    more = set(registers_of(one)) - seen
                     seen |= more
                     left += more
 
@@ -255,7 +230,7 @@ class _Reading:
             for _, made in self._made.get(left.pop(), ()):
                 if made.name.startswith(_CUTS):
                     return True
-                more = set(_registers(made)) - seen if made.name.startswith(_WORKS_OUT) else set()
+                more = set(registers_of(made)) - seen if made.name.startswith(_WORKS_OUT) else set()
                 seen |= more
                 left += more
         return False
@@ -269,7 +244,7 @@ class _Reading:
 
     def _grows(self, here: Sequence[Instruction]) -> bool:
         """Whether something is kept at a place that goes on from round to round, and not asked for."""
-        kept = {r for one in here if one.name.startswith(_KEEPS) for r in _REGISTER.findall(one.operands[0])}
+        kept = {r for one in here if one.name.startswith(_KEEPS) for r in REGISTER.findall(one.operands[0])}
         return any(map(self._goes_on, self._worked_out_from(kept))) and not any(
             self._goes_on(side) and other not in _ENDS_OF_NONE
             for one in here
@@ -282,7 +257,7 @@ class _Reading:
         seen, left = set(registers), list(registers)
         while left:
             for one in self._within(left.pop()):
-                more = set(_registers(one)) - seen if one.name.startswith(_WORKS_OUT) else set()
+                more = set(registers_of(one)) - seen if one.name.startswith(_WORKS_OUT) else set()
                 seen |= more
                 left += more
         return seen
@@ -298,7 +273,7 @@ class _Reading:
                     continue
                 # what is taken from something goes to and fro
                 operands = one.operands[:1] if one.name.startswith("sub.") else one.operands
-                for source in (r for operand in operands for r in _REGISTER.findall(operand)):
+                for source in (r for operand in operands for r in REGISTER.findall(operand)):
                     now = (source, summed or adds)
                     if source == register and now[1]:
                         return True
@@ -312,7 +287,9 @@ class _Reading:
         seen, left = set[str](), [register]
         while left:
             for one in self._within(left.pop()):
-                more = set(_registers(one)) if one.name.startswith((*_HANDS_ON, *_COUNTS, "selp.")) else set()
+                more = (
+                    set(registers_of(one)) if one.name.startswith((*_HANDS_ON, *_COUNTS, "selp.")) else set()
+                )
                 if register in more:
                     return True
                 left += more - seen
@@ -328,7 +305,7 @@ class _Reading:
             for one in self._within(current):
                 if not one.name.startswith((*_HANDS_ON, *_COUNTS)):
                     return None
-                moved = [side for side in _registers(one) if self._within(side)]
+                moved = [side for side in registers_of(one) if self._within(side)]
                 if len(moved) > 1:
                     return None
                 if one.name.startswith(_COUNTS):
@@ -344,7 +321,7 @@ class _Reading:
 
     def _rounds(self, register: str, seen: set[str]) -> bool:
         return any(
-            one in seen for start in seen for made in self._within(start) for one in _registers(made)
+            one in seen for start in seen for made in self._within(start) for one in registers_of(made)
         ) and bool(self._within(register))
 
     def _fixed(self, one: Instruction) -> bool:
@@ -381,19 +358,21 @@ class _Reading:
 
     def _goes_round(self, start: Instruction) -> bool:
         """Whether what an instruction makes comes back to it."""
-        seen, left = set[str](), list(_registers(start))
+        seen, left = set[str](), list(registers_of(start))
         while left:
             register = left.pop()
             if register in start.to:
                 return True
-            more = {side for one in self._within(register) for side in _registers(one)} - seen
+            more = {side for one in self._within(register) for side in registers_of(one)} - seen
             seen |= more
             left += more
         return False
 
 
-def _registers(one: Instruction) -> list[str]:
-    return [register for operand in one.operands for register in _REGISTER.findall(operand)]
+def _is_numbered(one: Instruction) -> bool:
+    """Whether something is less or more than a number of the text: a count, whatever the compiler made of it."""
+    numbers = [side for side in one.operands[:2] if _is_number(side) and side not in _ENDS_OF_NONE]
+    return bool(numbers) and one.name.startswith(_ORDERS)
 
 
 def _is_number(value: str) -> bool:

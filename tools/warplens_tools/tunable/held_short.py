@@ -74,7 +74,12 @@ def _ends(file: File, function: Function) -> Iterator[str]:
         text = "".join(file.tree.code_of(condition).split()) if condition is not None else ""
         found = _COUNTED.fullmatch(text)
         begin = _NAME.findall(file.tree.code_of(begins)) if begins is not None else []
-        if found is not None and _NAME.fullmatch(found[2]) and found[2] not in {*begin, *bounded}:
+        known = condition is not None and file.constants.value(
+            found[2] if found else "", condition.start_byte
+        )
+        if found is None or known not in (None, False) or found[2] in {*begin, *bounded}:
+            continue
+        if _NAME.fullmatch(found[2]):
             yield found[2]
 
 
@@ -141,10 +146,10 @@ def _is_fixed(file: File, loop: Node) -> bool:
 
 
 def _goes_on(file: File, loop: Node, body: Node) -> bool:
-    """Whether a loop around a loop has as many rounds as the run makes it."""
+    """Whether a loop around a loop has as many rounds as the run makes it, or may: a lambda is called anywhere."""
     outer = loop.parent
     while outer is not None and outer.id != body.id:
-        if outer.type in LOOPS and not _is_fixed(file, outer):
+        if outer.type == "lambda_expression" or (outer.type in LOOPS and not _is_fixed(file, outer)):
             return True
         outer = outer.parent
     return False
