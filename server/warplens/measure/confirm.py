@@ -35,12 +35,12 @@ from warplens.measure.fresh import (
 )
 from warplens.measure.kernel.accompany import Replacement
 from warplens.measure.kernel.shapes import at_shape, keeps_geometry, others_of
-from warplens.measure.kernel.stand_in import InPlace, StoodIn, stand_in
+from warplens.measure.kernel.stand_in import InPlace, StoodIn, stand_in, with_own_results
 from warplens.measure.kernel.visit_spec import VisitSpec
 from warplens.measure.kernel.visits import VisitResult, Visits
 from warplens.measure.program.rebuilt import Rebuilt
 from warplens.measure.program.sanitize import new_reports
-from warplens.measure.program.whole import LOWERED, ROUNDING
+from warplens.measure.program.whole import LOWERED, ROUNDING, ProgramRun
 from warplens.measure.session import PreparedWorkload
 from warplens.measure.turn import Turn
 from warplens.measure.verdict import Verdict
@@ -133,7 +133,9 @@ class _Confirming:
                 return Confirmation(verdict)
             rounding = 0.0 if all(h.result.bitwise for h in (compared, *heards)) else ROUNDING
             rounding = LOWERED if any(h.result.lowered for h in (compared, *heards)) else rounding
-            self._show(in_place.shown(self._opened.baseline.program, rounding))
+            self._show(
+                in_place.shown(self._opened.baseline.program, rounding, lambda: self._with_own(replacements))
+            )
             self._unknown += self._coverage.of(self._opened, self._built, self._costs)
             self._turn.take()
             gain = self._whole(rebuilding.result(), rounding)
@@ -298,6 +300,13 @@ class _Confirming:
         if ran.stood.odd is not None:
             raise NoWinnerError(*ran.stood.odd)
         return ran
+
+    def _with_own(self, replacements: Sequence[Replacement]) -> ProgramRun | None:
+        session = self._opened.session
+        with self._costs.of("in place once more"):
+            return with_own_results(
+                self._opened.place, replacements, session.settings, session.folder, self._task
+            )
 
     def _show(self, stood: StoodIn) -> None:
         if stood.odd is not None:

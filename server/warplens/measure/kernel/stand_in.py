@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,6 +18,8 @@ from warplens_tools.evidence import Unknown
 from warplens_tools.process.task import UNATTENDED, Task
 
 _WHAT = "launches compared at random, and the program's output with the candidate in place"
+
+_OWN_DOING = "the program prints otherwise with its own results, too, where launches of its are compared"
 
 
 class StoodIn(msgspec.Struct, frozen=True):
@@ -42,16 +44,24 @@ class InPlace(msgspec.Struct, frozen=True):
     ran: AccompaniedRun | None = None
     again: ProgramRun | None = None
 
-    def shown(self, plain: ProgramRun, rounding: float) -> StoodIn:
+    def shown(self, plain: ProgramRun, rounding: float, control: Callable[[], ProgramRun | None]) -> StoodIn:
         """The same with what was printed compared: what differs between two runs of the program as it is, of which
-        `plain` is one, is not. `rounding` as `difference` takes it."""
+        `plain` is one, is not. `rounding` as `difference` takes it.
+
+        A program that prints otherwise is asked once more, by `control`, with its own results where launches are
+        compared: one that looks at them while a kernel runs, from another stream, sees what comparing does.
+        """
         if self.ran is None or self.ran.program is None or self.again is None:
             return self.stood
-        strange = difference([plain, self.again], [self.ran.program], rounding=rounding)
-        if strange:
-            how = strange.replace("the rebuilt program", "with the candidate in place the program")
-            return StoodIn(odd=("wrong", how))
-        return StoodIn(reason=f"in the program itself {self.ran.reason}")
+        own = [plain, self.again]
+        strange = difference(own, [self.ran.program], rounding=rounding)
+        if not strange:
+            return StoodIn(reason=f"in the program itself {self.ran.reason}")
+        other = control()
+        if other is not None and difference(own, [other], rounding=rounding):
+            return StoodIn(unknown=(Unknown(_WHAT, _OWN_DOING),))
+        how = strange.replace("the rebuilt program", "with the candidate in place the program")
+        return StoodIn(odd=("wrong", how))
 
 
 def stand_in(
@@ -81,6 +91,26 @@ def stand_in(
         return InPlace(ran=ran, again=run_program(place.command, place.time_limit, task))
     except TimeLimitError as error:
         return _unknown(str(error))
+
+
+def with_own_results(
+    place: VisitSpec,
+    replacements: Sequence[Replacement],
+    settings: MeasureSettings,
+    folder: Path,
+    task: Task = UNATTENDED,
+) -> ProgramRun | None:
+    """The program's run in which launches are compared as in `stand_in`, and all results are its own kernels'; None
+    where it was not made.
+
+    Raises:
+        MissingToolError, CancelledError: as named.
+    """
+    try:
+        ran = accompany(place, replacements, settings, folder, stands=False, task=task)
+    except InputError:
+        return None
+    return ran.program if ran.state == "right" else None
 
 
 def _unknown(why: str) -> InPlace:
