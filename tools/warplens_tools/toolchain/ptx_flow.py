@@ -77,7 +77,7 @@ def kernels_of(ptx: str) -> Iterator[tuple[str, Flow]]:
 def instruction_of(line: str) -> tuple[str, list[str]] | None:
     """The name and the operands of the instruction on one line of a body; None where there is none."""
     found = _INSTRUCTION.search(line)
-    return (found[1], _split(found[2])) if found is not None else None
+    return (found[1], split_operands(found[2])) if found is not None else None
 
 
 def by_kernel(ptx: str, read: Callable[[Flow], T]) -> dict[str, T]:
@@ -261,7 +261,7 @@ class Flow:
             self.accessed += [
                 (name, r) for place in _BRACKETS.findall(operands) for r in _REGISTER.findall(place)
             ]
-        parts = _split(operands)
+        parts = split_operands(operands)
         self._note(name, parts)
         stores = name.startswith(_STORES)
         if not name.startswith(_HALVES) and _LOWER not in parts:
@@ -354,7 +354,8 @@ def components(made_of: Mapping[str, list[str]]) -> Iterator[list[str]]:
                     yield part
 
 
-def _split(operands: str) -> list[str]:
+def split_operands(operands: str) -> list[str]:
+    """The operands of an instruction, each with what stands in its brackets."""
     parts, depth, current = [], 0, ""
     for char in operands:
         depth += (char in "[{(") - (char in "]})")

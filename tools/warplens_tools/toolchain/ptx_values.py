@@ -7,11 +7,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warplens_tools.toolchain.ptx_flow import Flow
+from warplens_tools.toolchain.ptx_flow import Flow, split_operands
 
 _INSTRUCTION = re.compile(r"([a-z][\w.]*(?:::[\w.]+)*)[ \t]+([^;{}]*(?:\{[^{}]*\}[^;{}]*)*);")
 _REGISTER = re.compile(r"%[a-z]+\d+")
 _PLACE = re.compile(r"\[([^\]]*)\]")
+_ODD = re.compile(r"-?\d*[13579]")
 _PREDICATE = re.compile(r"%p\d+\Z")
 #: What blocks and threads keep for themselves: whatever is stored there may be loaded there.
 _KEPT = re.compile(r"(?:ld|st)\.(?:volatile\.)?(?:shared|local)")
@@ -31,7 +32,7 @@ class Values:
         self._kept: set[str] = set()
         loads: list[tuple[str, str]] = []
         for name, text in _INSTRUCTION.findall(flow.body):
-            operands = tuple(_operands(text))
+            operands = tuple(split_operands(text))
             self.instructions.append((name, operands))
             if name.startswith(_NO_RESULT):
                 self._keeps(name, operands)
@@ -90,22 +91,4 @@ class Values:
 
 def _is_scaled(name: str, operands: tuple[str, ...]) -> bool:
     """Whether one integer is multiplied by an odd number of the text: each has another product."""
-    odd = (
-        re.fullmatch(r"-?\d*[13579]", operands[2])
-        if name.startswith("mul.lo.") and len(operands) == 3
-        else None
-    )
-    return odd is not None
-
-
-def _operands(text: str) -> Iterator[str]:
-    depth, current = 0, ""
-    for char in text:
-        depth += (char in "[{(") - (char in "]})")
-        if char == "," and depth == 0:
-            yield current.strip()
-            current = ""
-        else:
-            current += char
-    if current.strip():
-        yield current.strip()
+    return name.startswith("mul.lo.") and len(operands) == 3 and _ODD.fullmatch(operands[2]) is not None

@@ -15,6 +15,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
+from warplens_tools.cuda.values.writes import changes
 from warplens_tools.tunable.source import File
 
 _INDEX = re.compile(r"(\w+)(?:([+-])(\d+))?")
@@ -51,9 +52,10 @@ class _Ends:
 
     def least_of(self, name: str) -> int | None:
         """The largest number that all uses allow; None where none says anything."""
-        if name not in self._numbers or self._is_assigned(name):
+        body = self._tree.masked.code[self._body.start_byte : self._body.end_byte].decode("ascii")
+        if name not in self._numbers or changes(self._tree, body, name, by_call="none"):
             return None
-        return min((most for most in self._allowed(name)), default=None)
+        return min(self._allowed(name), default=None)
 
     def _allowed(self, name: str) -> Iterator[int]:
         for node in walk(self._body):
@@ -105,17 +107,5 @@ class _Ends:
             if (counter != name and counter in held and not held <= {counter, name}) or (
                 held & {counter, name} and constant
             ):
-                return True
-        return False
-
-    def _is_assigned(self, name: str) -> bool:
-        for node in walk(self._body):
-            field = "left" if node.type == "assignment_expression" else "argument"
-            target = (
-                node.child_by_field_name(field)
-                if node.type in ("assignment_expression", "update_expression")
-                else None
-            )
-            if target is not None and self._tree.code_of(target) == name:
                 return True
         return False

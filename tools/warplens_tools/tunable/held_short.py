@@ -70,17 +70,20 @@ def _ends(file: File, function: Function) -> Iterator[str]:
     """What loops go up to by name, each loop's once."""
     bounded = _bounded(file, function)
     for loop in (n for n in walk(function.body) if n.type in LOOPS):
-        condition, begins = (loop.child_by_field_name(field) for field in ("condition", "initializer"))
-        text = "".join(file.tree.code_of(condition).split()) if condition is not None else ""
-        found = _COUNTED.fullmatch(text)
+        counted, begins = _counted_to(file, loop), loop.child_by_field_name("initializer")
         begin = _NAME.findall(file.tree.code_of(begins)) if begins is not None else []
-        known = condition is not None and file.constants.value(
-            found[2] if found else "", condition.start_byte
-        )
-        if found is None or known not in (None, False) or found[2] in {*begin, *bounded}:
+        if counted is None or not _NAME.fullmatch(counted[0]) or counted[0] in {*begin, *bounded}:
             continue
-        if _NAME.fullmatch(found[2]):
-            yield found[2]
+        if file.constants.value(*counted) is None:
+            yield counted[0]
+
+
+def _counted_to(file: File, loop: Node) -> tuple[str, int] | None:
+    """What a loop's counter goes up to, and where that is asked; None for another condition."""
+    condition = loop.child_by_field_name("condition")
+    text = "".join(file.tree.code_of(condition).split()) if condition is not None else ""
+    found = _COUNTED.fullmatch(text)
+    return (found[2], condition.start_byte) if condition is not None and found is not None else None
 
 
 def _bounded(file: File, function: Function) -> set[str]:
@@ -135,14 +138,11 @@ def _same(file: File, function: Function) -> dict[str, str]:
 
 def _is_fixed(file: File, loop: Node) -> bool:
     """Whether a loop goes up to a constant."""
-    condition = loop.child_by_field_name("condition")
-    found = (
-        _COUNTED.fullmatch("".join(file.tree.code_of(condition).split())) if condition is not None else None
-    )
-    if condition is None or found is None:
+    counted = _counted_to(file, loop)
+    if counted is None:
         return False
-    names = (name for name in _NAME.findall(found[2]) if not re.fullmatch(NUMBER, name))
-    return all(file.constants.value(name, condition.start_byte) is not None for name in names)
+    names = (name for name in _NAME.findall(counted[0]) if not re.fullmatch(NUMBER, name))
+    return all(file.constants.value(name, counted[1]) is not None for name in names)
 
 
 def _goes_on(file: File, loop: Node, body: Node) -> bool:

@@ -120,20 +120,14 @@ class _Reader:
         binding = self._file.named(argument)
         if argument is not None and binding is not None and binding.kind == "dim3":
             extents = self._file.extents(argument) if depth < _MOST else None
-            axis = AXES.index(self._axis(node)) if self._axis(node) in AXES else None
-            if extents is None or axis is None:
+            field = node.child_by_field_name("field")
+            axis = self._file.tree.code_of(field) if field is not None else ""
+            if extents is None or axis not in AXES:
                 yield from self.read(argument, depth)
-            elif axis < len(extents):
-                yield from self.read(extents[axis].node, depth + 1)
+            elif AXES.index(axis) < len(extents):
+                yield from self.read(extents[AXES.index(axis)].node, depth + 1)
         else:
             yield _squeezed(self._file.tree.code_of(node))
-
-    def _axis(self, node: Node) -> str:
-        return (
-            self._file.tree.code_of(member)
-            if (member := node.child_by_field_name("field")) is not None
-            else ""
-        )
 
     def _name(self, node: Node, name: str, at: int, depth: int) -> frozenset[str]:
         macro = self._file.tree.macros.get(name)
