@@ -114,6 +114,23 @@ static void floats_are_compared_within_their_bound() {
     CHECK(against(e, {1, -2.1f, 1e6f, 0}).first == 4);
 }
 
+// A row's sum of squares, of which most are one number, errs one way in one order, and in 32 parts does not; all results of
+// the row share it, so that the time of one tells nothing of its length.
+static void a_sum_that_a_row_shares_may_err_one_way_where_terms_are_alike() {
+    constexpr int kRow = 3072, kLanes = 32;
+    auto term = [](int i) { return i % 4 ? 0.3721f : 0.3f + 0.0004f * static_cast<float>(i % 97); };
+    float in_order = 0, lanes[kLanes] = {}, in_parts = 0;
+    for (int i = 0; i < kRow; ++i) in_order += term(i), lanes[i % kLanes] += term(i);
+    for (float lane : lanes) in_parts += lane;
+    Expected e = floats({1 / std::sqrt(in_order)});
+    const float got = 1 / std::sqrt(in_parts);
+    auto right = [&](double terms) { return compare(e, reinterpret_cast<const std::uint8_t*>(&got), {8, 8, terms}).right(); };
+    CHECK(!right(kRow));
+    e.alike = true;
+    CHECK(right(kRow));
+    CHECK(!right(8));
+}
+
 static void a_double_that_comes_of_floats_has_their_precision() {
     const double right = 3, got = 3.0000002;
     Expected e;
@@ -393,6 +410,7 @@ int main(int count, char** arguments) {
     no_gain_is_asked_for_where_data_are_alike();
     a_grid_follows_from_numbers_by_its_rule();
     floats_are_compared_within_their_bound();
+    a_sum_that_a_row_shares_may_err_one_way_where_terms_are_alike();
     what_the_result_was_summed_from_widens_the_bound();
     nothing_passes_for_a_nan_or_infinity();
     zeros_never_pass();

@@ -83,6 +83,7 @@ struct Expected {
 // F and L, the same for every stretch of a launch.
 struct Tolerance {
     double factor = 8, length = 1;
+    double terms = 1;                  // of the longest sum there can be, which many results may share, as those of a row do
     double lowered = 0;                // relative error of each term that an allowed lower precision may leave; 0: none
 };
 

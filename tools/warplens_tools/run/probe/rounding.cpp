@@ -56,7 +56,7 @@ double roundoff_of(const Expected& e) { return unit_roundoff(e.widened ? Element
 double walk(const Expected& e, const Tolerance& t) {
     const double length = e.spread.empty() ? t.length : std::min(t.length, kLongest);
     const double walked = t.factor * std::sqrt(std::max(length, kShortest));
-    return roundoff_of(e) * (e.alike ? std::max(walked, std::min(length, kLongest)) : walked);
+    return roundoff_of(e) * (e.alike ? std::max(walked, std::min(t.terms, kLongest)) : walked);
 }
 
 // Every so many elements are looked at for what is common to many; shares no factor with a structure's fields.

@@ -26,8 +26,9 @@
 // result that jumps (a threshold crossed, an intermediate term that rounds to 1) does so seldom: as often as moves
 // made results of that size jump, and as far, a candidate's may too.
 //
-// Where many terms are equal, as where inputs are zero in runs, the roundings of one order all go one way: L stands in
-// place of F sqrt(L) where it is more, up to 4096, and the precision of all is not judged.
+// Where many terms are equal, as where inputs are zero in runs, the roundings of one order all go one way: as many as a
+// sum of all inputs has, up to 4096, stand in place of F sqrt(L) where that is more, and the precision of all is not
+// judged. L does not do there: a sum that a whole row of results shares is longer than the time of one result allows.
 //
 // Beside the bound of each result stands the precision of all: at most one in ten may be further off than
 // 16 (u max(|R|, A) + max(B, spread)) + 8 u C, or the candidate rounds more coarsely than the baseline does.

@@ -204,6 +204,7 @@ void Oracle::set_length(double seconds) {
     const auto inputs = static_cast<double>(std::max<std::size_t>(1, floats));
     // a thread's chain of additions may also revisit inputs, but not outrun the card
     tolerance_.length = std::max(1.0, std::min(additions / results, std::max(inputs, 4096.0)));
+    tolerance_.terms = std::max(tolerance_.length, std::min(additions, inputs));
 }
 
 // Runs the baseline on a case, keeps its results, and notes what it changes.
