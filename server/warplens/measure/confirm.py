@@ -23,7 +23,6 @@ from warplens.measure.company import NoWinnerError, Step, beside, may_be_company
 from warplens.measure.conditions import conditions_together
 from warplens.measure.costs import Costs
 from warplens.measure.coverage import Coverage
-from warplens.measure.energy import EnergyGain, EnergyMeter
 from warplens.measure.fresh import (
     Visited,
     heard_together,
@@ -44,7 +43,7 @@ from warplens.measure.program.whole import LOWERED, ROUNDING, ProgramRun
 from warplens.measure.session import PreparedWorkload
 from warplens.measure.turn import Turn
 from warplens.measure.verdict import Verdict
-from warplens.measure.whole_gain import ProgramGain, timed, unsettled
+from warplens.measure.whole_gain import ProgramGain, energy_gain, timed, unsettled
 from warplens_tools.collect.sanitizer import TOOLS
 from warplens_tools.errors import CompileError, InputError, MissingToolError, TimeLimitError, ToolFailedError
 from warplens_tools.evidence import Unknown
@@ -136,7 +135,7 @@ class _Confirming:
             self._show(
                 in_place.shown(self._opened.baseline.program, rounding, lambda: self._with_own(replacements))
             )
-            self._unknown += self._coverage.of(self._opened, self._built, self._costs)
+            self._unknown += self._coverage.of(self._opened, self._built, self._costs, self._at_lengths)
             self._turn.take()
             gain = self._whole(rebuilding.result(), rounding)
         except NoWinnerError as odd:
@@ -226,12 +225,24 @@ class _Confirming:
 
     def _beside_at(self, there: VisitSpec, task: Task, *, thorough: bool = False) -> VisitResult:
         """Beside this confirmation's other steps."""
+        heard = self._heard(there, task, thorough=thorough)
+        self._coverage.add(heard)
+        return self._held(there, heard, None)
+
+    def _heard(
+        self, there: VisitSpec, task: Task, *, thorough: bool = True, lengths: bool = False
+    ) -> VisitResult:
         heards: list[VisitResult] = []
         session = self._opened.session
-        visits = Visits(there, session.settings, session.folder, thorough=thorough)
+        visits = Visits(there, session.settings, session.folder, thorough=thorough, lengths=lengths)
         visits.judge([self._built.job], heards.append, task)
-        self._coverage.add(heards[-1])
-        return self._held(there, heards[-1], None)
+        return heards[-1]
+
+    def _at_lengths(self) -> VisitResult:
+        """On other numbers by value alone."""
+        there = self._marking(self._opened.place)
+        with self._turn.shared(), self._costs.of("other lengths"):
+            return self._held(there, self._heard(there, self._task, lengths=True), None)
 
     def _marking(self, place: VisitSpec) -> VisitSpec:
         """A place where nothing is timed, and what runs is marked."""
@@ -333,23 +344,13 @@ class _Confirming:
             raise NoWinnerError(*found)
         if not self._opened.session.settings.energy:
             return found
-        with self._costs.of("energy"):
-            return msgspec.structs.replace(found, energy=self._energy(rebuilt))
-
-    def _energy(self, rebuilt: Rebuilt) -> EnergyGain | None:
-        """Of the whole program, original against rebuilt."""
         self._task.say("measuring energy", None)
-
-        def once(*, original: bool) -> None:
-            self._task.check()
-            rebuilt.run(self._task, original=original)
-
-        meter = EnergyMeter(self._opened.session.gpu.uuid)
-        try:
-            return meter.compare(lambda: once(original=True), lambda: once(original=False))
-        except (MissingToolError, ToolFailedError, TimeLimitError) as error:
-            self._unknown.append(Unknown("the energy of a run", str(error), error.remedy))
-            return None
+        with self._costs.of("energy"):
+            energy = energy_gain(self._opened, rebuilt, self._task)
+        if not isinstance(energy, Unknown):
+            return msgspec.structs.replace(found, energy=energy)
+        self._unknown.append(energy)
+        return found
 
     def _sanitized(self, program: Path | Unknown, tool: str, task: Task) -> None:
         """One tool of compute-sanitizer on the user's own program with the candidate's device code in it."""

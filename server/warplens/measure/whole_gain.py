@@ -8,13 +8,14 @@ from statistics import median
 import msgspec
 
 from warplens.measure.build.candidates import Built
-from warplens.measure.energy import EnergyGain
+from warplens.measure.energy import EnergyGain, EnergyMeter
 from warplens.measure.kernel.target import Target
 from warplens.measure.program.rebuilt import Rebuilt
 from warplens.measure.program.whole import ProgramRun, difference
 from warplens.measure.session import PreparedWorkload
 from warplens.measure.verdict import Interval, State
-from warplens_tools.errors import CompileError, InputError, TimeLimitError, ToolFailedError
+from warplens_tools.errors import CompileError, InputError, MissingToolError, TimeLimitError, ToolFailedError
+from warplens_tools.evidence import Unknown
 from warplens_tools.process.task import Task
 from warplens_tools.toolchain.symbols import unit_free_name
 
@@ -61,6 +62,20 @@ def timed(
         return "unproven", str(error)
     strange = difference(before, after, rounding=rounding)
     return ("wrong", strange) if strange else _gain(before, after)
+
+
+def energy_gain(opened: PreparedWorkload, rebuilt: Rebuilt, task: Task) -> EnergyGain | Unknown:
+    """Of the whole program, original against rebuilt, or why it is not known. Raises CancelledError."""
+
+    def once(*, original: bool) -> None:
+        task.check()
+        rebuilt.run(task, original=original)
+
+    meter = EnergyMeter(opened.session.gpu.uuid)
+    try:
+        return meter.compare(lambda: once(original=True), lambda: once(original=False))
+    except (MissingToolError, ToolFailedError, TimeLimitError) as error:
+        return Unknown("the energy of a run", str(error), error.remedy)
 
 
 def _alternating(rebuilt: Rebuilt, runs: int, task: Task) -> tuple[list[ProgramRun], list[ProgramRun]]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from itertools import zip_longest
 
@@ -11,10 +12,10 @@ from warplens.measure.kernel.larger import LARGER, LED, LONGER, REST, SEVERAL, T
 from warplens.measure.kernel.variants import ALTERNATIVES, LATE, SHORTENED
 from warplens_tools.run.probe.job import Variant, VariantKind
 
-#: The kinds that caught most exploits of all batches, by the records of `docs/benchmarks/exploits_*.json`, in two
-#: ranks: what is asked for caught 22 of 108, the others four to eight each.
+#: The kinds that caught most exploits of all batches, by the records of `docs/benchmarks/exploits_*.json`, and how many
+#: of each come in one turn: what is asked for caught 22 of 108, the others four to eight each.
 _CATCHES: dict[VariantKind, int] = {
-    "asked": 0,
+    "asked": 4,
     "less": 1,
     "nulls": 1,
     "specials": 1,
@@ -23,6 +24,10 @@ _CATCHES: dict[VariantKind, int] = {
     "full": 1,
     "brim": 1,
 }
+#: Other numbers by value: what conditions on lengths, rests and steps turn on.
+LENGTHS: frozenset[VariantKind] = frozenset(
+    {"less", "halved", "few", "more", "many", "raised", "reshaped", "numbers"}
+)
 
 
 def in_order(rooms: Sequence[Variant], chance: random.Random) -> tuple[Variant, ...]:
@@ -39,10 +44,17 @@ def in_order(rooms: Sequence[Variant], chance: random.Random) -> tuple[Variant, 
 
 
 def _first_what_catches(variants: Sequence[Variant], chance: random.Random) -> list[Variant]:
-    """In random order, but every other one of those that have caught most, as long as there are any: what comes first
-    is all where time or memory is short, and no kind is left out each time."""
+    """In random order, but every other one of those that have caught most, kind by kind in turns, as long as there are
+    any: what comes first is all where time or memory is short, and no kind is left out each time."""
     mixed = chance.sample(list(variants), len(variants))
-    often = sorted((v for v in mixed if v.kind in _CATCHES), key=lambda v: _CATCHES[v.kind])
+    seen: Counter[str] = Counter()
+    turns: list[tuple[int, Variant]] = []
+    for v in mixed:
+        if v.kind in _CATCHES:
+            turns.append((seen[v.kind] // _CATCHES[v.kind], v))
+            seen[v.kind] += 1
+    # of one turn the kind of which most come is first
+    often = [v for _, v in sorted(turns, key=lambda one: (one[0], -_CATCHES[one[1].kind]))]
     rest = [v for v in mixed if v.kind not in _CATCHES]
     return [v for pair in zip_longest(often, rest) for v in pair if v is not None]
 

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import TypeVar
 
 from warplens.measure.judge_settings import MeasureSettings
-from warplens.measure.kernel.drawing import drawn, in_order
+from warplens.measure.kernel.drawing import LENGTHS, drawn, in_order
 from warplens.measure.kernel.larger import ROOMS
 from warplens.measure.kernel.variants import LATE, VARIANTS
 from warplens_tools.run.probe.job import Variant
@@ -32,12 +32,18 @@ _PAST_LIMIT = "the kernel itself ran past its time limit"
 class Questions:
     """Of one launch; fewer with each visit that the kernel itself ended."""
 
-    def __init__(self, settings: MeasureSettings, *, launch: int, apart: bool, thorough: bool) -> None:
-        """`apart`: the source says that buffers do not overlap. `thorough`: every set of inputs, and larger copies."""
+    def __init__(
+        self, settings: MeasureSettings, *, launch: int, apart: bool, thorough: bool, lengths: bool = False
+    ) -> None:
+        """`apart`: the source says that buffers do not overlap. `thorough`: every set of inputs, and larger copies.
+        `lengths`: those alone in which numbers by value are others."""
         asks = settings.perturb_inputs
         self._thorough, self._shortened = thorough, settings.lower_precision
         self.variants = [v for v in VARIANTS if asks and not (apart and v.kind == "aliased")]
         self._rooms = list(ROOMS) if asks and thorough else []
+        if lengths:
+            self.variants = [v for v in self.variants if v.kind in LENGTHS]
+            self._rooms = [v for v in self._rooms if v.kind in LENGTHS]
         self.poison, self.fill, self.moves, self.twin = True, True, asks, True
         #: Which launch of the shape, from 0.
         self.launch = launch

@@ -116,15 +116,17 @@ class Visits:
         thorough: bool = False,
         roughly: bool = False,
         briefly: bool = False,
+        lengths: bool = False,
     ) -> None:
         """`thorough`: on every set of inputs, as a winner is confirmed, instead of some drawn at random. `roughly`:
         what is much faster or slower is timed in few rounds, as a search's candidates are before one is confirmed.
-        `briefly`: for its timings above all, on few sets of inputs where they take long."""
+        `briefly`: for its timings above all, on few sets of inputs where they take long. `lengths`: on those sets alone
+        in which numbers by value are others."""
         self._place, self._settings, self._folder = place, settings, folder
         self._learns = _BRIEFLY if briefly else _THOROUGH if thorough else _ROUGHLY if roughly else 1.0
         self._thorough, self._roughly = thorough, roughly
         apart = any(p.restrict for p in place.parameters)
-        self.asks = Questions(settings, launch=place.launch, apart=apart, thorough=thorough)
+        self.asks = Questions(settings, launch=place.launch, apart=apart, thorough=thorough, lengths=lengths)
         self._opened: Opened | None = None
         self._baseline: BaselineRecord | None = None
         self._control: ResultRecord | None = None

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from warplens.measure.judge_settings import MeasureSettings
-from warplens.measure.kernel.drawing import drawn, in_order
+from warplens.measure.kernel.drawing import LENGTHS, drawn, in_order
 from warplens.measure.kernel.larger import ROOMS
 from warplens.measure.kernel.questions import joined
 from warplens.measure.kernel.variants import VARIANTS
@@ -19,9 +19,9 @@ from warplens_tools.run.probe.records import Failed, Record, Stage
 from warplens_tools.run.probe.visit import ProbeRun
 
 
-def visits(folder: Path, *, thorough: bool = False, restrict: bool = False) -> Any:
+def visits(folder: Path, *, thorough: bool = False, restrict: bool = False, lengths: bool = False) -> Any:
     place = cast(Any, SimpleNamespace(launch=0, parameters=(SimpleNamespace(restrict=restrict),)))
-    return Visits(place, MeasureSettings(), folder, thorough=thorough)
+    return Visits(place, MeasureSettings(), folder, thorough=thorough, lengths=lengths)
 
 
 def _died(*stages: str) -> ProbeRun:
@@ -36,6 +36,20 @@ def test_a_winner_is_compared_on_every_set_of_inputs(tmp_path: Path) -> None:
     drawn = visits(tmp_path, thorough=True).asks.drawn()
     assert sorted(v.name for v in drawn) == sorted(v.name for v in VARIANTS)
     assert len({v.name for v in VARIANTS}) == len(VARIANTS)
+
+
+def test_what_comes_first_is_of_all_kinds_that_catch_most(tmp_path: Path) -> None:
+    """Where results are large, a dozen sets are all that there is time for."""
+    for _ in range(20):
+        first = kinds(visits(tmp_path, thorough=True).asks.drawn()[:22])
+        assert {"asked", "less", "nulls", "specials", "infinities", "voids", "full", "brim"} <= set(first)
+
+
+def test_lengths_alone(tmp_path: Path) -> None:
+    asks = visits(tmp_path, thorough=True, lengths=True).asks
+    both = kinds(asks.drawn()), kinds(asks.rooms())
+    assert all(both) and {"less", "few", "numbers"} <= set(both[0]) <= LENGTHS
+    assert set(both[1]) <= LENGTHS
 
 
 def test_a_first_visit_draws_one_kind_of_zeros_and_in_the_end_all(tmp_path: Path) -> None:
