@@ -91,6 +91,16 @@ def test_one_that_does_all_leaves_none(blocks: str) -> None:
     assert why_rest_left(_file(), _file((BLOCKS, blocks))) == ""
 
 
+@pytest.mark.parametrize("threads", [32, 64, 96, 192, 256, 512, 1000, 1024])
+def test_a_block_that_does_some_in_part_leaves_none(threads: int) -> None:
+    """As where each row has 17 threads."""
+    before = _file((BLOCKS, "(rows_given * 17 + 127) / 128"))
+    up = _file((BLOCKS, f"(rows_given * 17 + {threads - 1}) / {threads}"))
+    assert why_rest_left(before, up) == ""
+    down = _file((BLOCKS, f"rows_given * 17 / {threads}"), GUARDED)
+    assert "leaves a rest of rows" in why_rest_left(before, down)
+
+
 def test_of_a_grid_that_nobody_can_read_nothing_is_known() -> None:
     before, floats = _file(), (BLOCKS, "(int)(rows_given / 8.0f)")
     assert "nothing tells whether the edit's grid does all of rows" in why_rest_left(before, _file(floats))

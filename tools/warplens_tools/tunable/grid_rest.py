@@ -103,10 +103,15 @@ def _share(axis: str, number: int) -> int:
 # rules of candidates differ in few numbers, and the original's is asked for with each of them
 @functools.lru_cache(maxsize=256)
 def _does_all(axis: str, number: int) -> bool:
-    share, value = _share(axis, number), _evaluator(axis, number)
-    near = [share * many + more for many in range(1, _MULTIPLES + 1) for more in (-1, 0, 1)]
+    value = _evaluator(axis, number)
+    most = value(_LARGE)
+    if most is None or most < 2:
+        return False
+    # a block's share need not be whole: 256 threads, 17 of them for each, do 15 and one in part
+    near = [_LARGE * many // most + more for many in range(1, _MULTIPLES + 1) for more in (-1, 0, 1, 2)]
     found = ((given, value(given)) for given in (*range(1, _UP_TO), *near) if given > 0)
-    return all(blocks is not None and blocks * share >= given for given, blocks in found)
+    # the large number's own blocks are one too many where they were rounded up
+    return all(blocks is not None and blocks * _LARGE >= given * (most - 1) for given, blocks in found)
 
 
 def _value(axis: str, number: int, given: int) -> int | None:
