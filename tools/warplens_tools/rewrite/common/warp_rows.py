@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from warplens_tools.rewrite.base import Refused
-from warplens_tools.rewrite.common.launches import times
+from warplens_tools.rewrite.common.launches import Launch, Launches, times
 from warplens_tools.rewrite.common.numbering import Numbering
 from warplens_tools.rewrite.common.opened import Opened
 
 _WARP = 32
 #: Fewer lanes than this read no whole sector, and leave little to join.
 _FEWEST = 4
+#: Threads of a block where nothing says how many, and several of which an SM holds.
+_THREADS = 256
 
 
 class WarpRows(msgspec.Struct, frozen=True):
@@ -68,8 +72,29 @@ def _launch(found: Opened, width: str) -> bool:
         elif size is not None and size % _WARP:
             raise Refused("its blocks are no whole warps")
         else:
-            launches.set(launch.grid, {0: times(launch.grid.axis(0), width)})
+            launches.set(launch.grid, {0: times(_grid_of_whole_warps(launches, launch), width)})
     return not flat
+
+
+def _grid_of_whole_warps(launches: Launches, launch: Launch) -> str:
+    """The launch's grid along x, of blocks of whole warps.
+
+    Where a run gives the length of a block and nothing rounds it, the last warp of one of 100 threads would be a part
+    of one: such a launch gets blocks of a fixed length, that of a run without arguments if that is whole warps.
+    """
+    grid, threads = launch.grid.axis(0), launch.block.axis(0)
+    if launches.block_value(0) is not None or not threads.isidentifier() or len(launch.block.written) > 1:
+        return grid
+    meaning, code = launches.meaning(grid, launch), launches.text.text
+    name = re.compile(rf"\b{threads}\b")
+    minded = re.search(rf"\b{threads}\s*(?:[%&]|[*/]=|<<|>>(?!>)|/(?!/))", code) is not None
+    elsewhere = any(name.search(given) for given in (launch.site.shared, *launch.site.arguments))
+    if minded or elsewhere or name.search(meaning) is None:
+        return grid
+    default = launch.site.untold[1][0] if launch.site.untold is not None else None
+    fixed = default if default and default % _WARP == 0 else _THREADS
+    launches.set(launch.block, {0: str(fixed)})
+    return name.sub(str(fixed), meaning).replace(f"+ {fixed} - 1)", f"+ {fixed - 1})")
 
 
 def _number_by_warp(found: Opened, numbering: Numbering, width: str) -> None:
