@@ -101,6 +101,31 @@ def test_a_block_that_does_some_in_part_leaves_none(threads: int) -> None:
     assert "leaves a rest of rows" in why_rest_left(before, down)
 
 
+def test_what_no_guard_lets_anything_reach_is_no_rest() -> None:
+    """A rim that stays as it is: of `n` rows those up to `n - 1` are worked on."""
+    short, rim = (
+        "(rows_given - 1 + 7) / 8",
+        ("if (row >= rows) return;", "if (row >= rows - 1 || row < 1) return;"),
+    )
+    assert why_rest_left(_file(rim), _file(rim, (BLOCKS, short))) == ""
+    assert (
+        why_rest_left(
+            _file(("if (row >= rows) return;", "if (rows - 1 <= row) return;")), _file((BLOCKS, short))
+        )
+        == ""
+    )
+    assert "leaves a rest of rows" in why_rest_left(
+        _file(rim), _file(rim, (BLOCKS, "(rows_given - 2 + 7) / 8"))
+    )
+    for other in (
+        "if (row >= rows) return;",
+        "if (row >= rows - 1 && row != rows) return;",
+        "if (row > rows - 1) return;",
+    ):
+        asked = ("if (row >= rows) return;", other)
+        assert "leaves a rest of rows" in why_rest_left(_file(asked), _file(asked, (BLOCKS, short)))
+
+
 def test_of_a_grid_that_nobody_can_read_nothing_is_known() -> None:
     before, floats = _file(), (BLOCKS, "(int)(rows_given / 8.0f)")
     assert "nothing tells whether the edit's grid does all of rows" in why_rest_left(before, _file(floats))

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.tunable.both import launches_of_both
+from warplens_tools.tunable.conditions import DeviceCode
 from warplens_tools.tunable.covered import Walked
 from warplens_tools.tunable.grid_rule import GridRule, is_read, rule_of
 from warplens_tools.tunable.source import File
@@ -45,7 +46,7 @@ _Evaluator = Callable[[int], int | None]
 
 def why_rest_left(before: File, after: File) -> str:
     """Which number's rest an edit's grid leaves and the original's does not, in words; "" for none."""
-    for _, twin, one, other in launches_of_both(before, after):
+    for kernel, twin, one, other in launches_of_both(before, after):
         was, now = rule_of(before, one), rule_of(after, other)
         if was is None or was == now:
             continue
@@ -54,7 +55,7 @@ def why_rest_left(before: File, after: File) -> str:
             # numbers alone are no rule, and asked for elsewhere
             left = set() if is_read(after, other) else every
         else:
-            left = set(_left(now)) - set(_left(was)) if every else set()
+            left = set(_left(now, _Guards(before, kernel))) - set(_left(was)) if every else set()
         if name := _not_walked(after, twin, left):
             if now is None:
                 return f"nothing tells whether the edit's grid does all of {name}, as the original's does"
@@ -76,10 +77,31 @@ def _all(rule: GridRule) -> Iterator[int]:
             yield number
 
 
-def _left(rule: GridRule) -> Iterator[int]:
-    """The numbers of which a grid leaves a rest."""
+class _Guards:
+    """Up to where a kernel's own comparisons let each of its parameters be reached."""
+
+    def __init__(self, file: File, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._code = " ".join(
+            file.tree.code_of(f.body) for f in DeviceCode(file, kernel.qualified_name).functions
+        )
+
+    def short_of(self, number: int) -> int:
+        """How far below a parameter all stay that is compared with it: 1 of `0 < i && i < n - 1`."""
+        if number >= len(self._kernel.parameters):
+            return 0
+        name, less = rf"\b{self._kernel.parameters[number].name}\b", r"(?:\s*-\s*(\d+))?(?!\s*[-+*/%\w(])"
+        below = re.findall(rf"(?:<|>=)\s*\(?{name}{less}", self._code)
+        below += re.findall(rf"{name}{less}\)?\s*(?:>|<=)(?!=)", self._code)
+        others = re.findall(rf"(?:[<>]=?|[!=]=)\s*\(?{name}|{name}[^;,&|?:()]*(?:[<>]=?|[!=]=)", self._code)
+        return min((int(c or 0) for c in below), default=0) if len(below) == len(others) else 0
+
+
+def _left(rule: GridRule, guards: _Guards | None = None) -> Iterator[int]:
+    """The numbers of which a grid leaves a rest that anything is done for."""
     for number, axis in _followed(rule):
-        if _share(axis, number) > 0 and not _does_all(axis, number):
+        short = guards.short_of(number) if guards is not None else 0
+        if _share(axis, number) > 0 and not _does_all(axis, number, short):
             yield number
 
 
@@ -102,7 +124,7 @@ def _share(axis: str, number: int) -> int:
 
 # rules of candidates differ in few numbers, and the original's is asked for with each of them
 @functools.lru_cache(maxsize=256)
-def _does_all(axis: str, number: int) -> bool:
+def _does_all(axis: str, number: int, short: int = 0) -> bool:
     value = _evaluator(axis, number)
     most = value(_LARGE)
     if most is None or most < 2:
@@ -111,7 +133,9 @@ def _does_all(axis: str, number: int) -> bool:
     near = [_LARGE * many // most + more for many in range(1, _MULTIPLES + 1) for more in (-1, 0, 1, 2)]
     found = ((given, value(given)) for given in (*range(1, _UP_TO), *near) if given > 0)
     # the large number's own blocks are one too many where they were rounded up
-    return all(blocks is not None and blocks * _LARGE >= given * (most - 1) for given, blocks in found)
+    return all(
+        blocks is not None and blocks * _LARGE >= (given - short) * (most - 1) for given, blocks in found
+    )
 
 
 def _value(axis: str, number: int, given: int) -> int | None:
