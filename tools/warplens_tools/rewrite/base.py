@@ -168,12 +168,13 @@ def slides(code: str) -> float:
     if number is None:
         return 1.0
     own, rest = number[1], code[number.end() :]
-    if re.search(rf";\s*\w+\s*<=?\s*\w+\s*-\s*{own}\s*;", rest):
+    if re.search(rf";\s*\w+\s*(?:<=?\s*\w+\s*-\s*{own}\s*;|\+\s*{own}\s*<)", rest):
         return 1.0
     counters = "|".join(map(re.escape, set(_COUNTER.findall(rest)))) or "$"
     # `column + i * columns` is a column, not a window
     after = rf"(?<![*/%\w.])(?<![*/%] )\b(?:{counters})\s*\+\s*{own}\b(?!\s*[*/%])"
-    beside = rf"\b{own}\s*[-+]\s*(?:{counters})\b(?!\s*\*)|{after}"
+    # and of `width * row + i` it is the row
+    beside = rf"(?<![*/%\w.])(?<![*/%] )\b{own}\s*[-+]\s*(?:{counters})\b(?!\s*\*)|{after}"
     return 0.1 if re.search(rf"{beside}|\b{own}\s*-\s*[A-Za-z_]", rest) else 1.0
 
 

@@ -18,6 +18,7 @@ from warplens_tools.cuda.values.bindings import Binding, value_node
 from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import Form
+from warplens_tools.cuda.values.integer_names import QUALIFIER
 from warplens_tools.cuda.values.last_set import last_set, set_anew
 
 Space = Literal["global", "shared", "local", "constant", "unknown"]
@@ -247,7 +248,7 @@ class PointerReader:
         binding = self.reader.kernel.constants.binding(root, node.start_byte)
         if parameter is None or binding is None or "->" in path or not self._is_parameter(binding):
             return None
-        found = layouts_of(self.tree).member(parameter.element_type, rest)
+        found = layouts_of(self.tree).member(QUALIFIER.sub(" ", parameter.element_type).strip(), rest)
         code = self.tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")
         changed = rf"\b{root}\s*(?:\.\s*[\w.]+\s*)?(?:=(?!=)|[-+]=|\+\+|--)"
         if found is None or not found.pointer or re.search(changed, code):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of the file's own device functions, written out where rewrites read only what stands in the kernel.
 
-`at(A, row, k)` that returns `A.elements[row * A.stride + k]` becomes that element, and `float m = row_max(p, n);` the
-loop that finds it. Functions that touch no memory stay.
+`at(A, row, k)` that returns `A.elements[row * A.stride + k]` becomes that element, `float m = row_max(p, n);` the loop
+that finds it, and `set(C, row, col, v);` that stores `v` the store. Functions that touch no memory stay.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.functions import Function, functions_of
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
+from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.text import SourceText, TextEdit
 
 _SIMPLE = re.compile(r"[\w.]+")
@@ -87,7 +88,7 @@ class _Calls:
         helper = self._helper(self.code(function).partition("<")[0])
         given = [n for n in listed.named_children if n.type != "comment"]
         if helper is None or len(given) != len(helper.names):
-            return ()
+            return self._store(call, given) if not loops else ()
         arguments = dict(zip(helper.names, (self.written(n) for n in given), strict=True))
         if self._hides(helper):
             return ()
@@ -130,15 +131,11 @@ class _Calls:
         returns = [n for n in walk(body) if n.type == "return_statement"]
         if not inside or len(returns) != 1 or returns[0] != inside[-1] or not returns[0].named_children:
             return None
-        value, declarator = returns[0].named_children[0], function.child_by_field_name("declarator")
-        listed = declarator.child_by_field_name("parameters") if declarator is not None else None
-        kind = function.child_by_field_name("type")
-        if listed is None or kind is None or declarator is None or declarator.type != "function_declarator":
+        value, kind = returns[0].named_children[0], function.child_by_field_name("type")
+        pairs = self._parameters(known[0])
+        if pairs is None or kind is None or not any(n.type in _MEMORY for n in walk(body)):
             return None
-        pairs = [self._parameter(n) for n in listed.named_children if n.type == "parameter_declaration"]
         names, types = tuple(n for n, _ in pairs), tuple(t for _, t in pairs)
-        if "" in names or not any(n.type in _MEMORY for n in walk(body)):
-            return None
         code = self.code(body)
         changed = any(
             re.search(rf"(?:\+\+|--)\s*{n}\b|\b{n}\s*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?!=))", code)
@@ -157,6 +154,15 @@ class _Calls:
         for one in functions_of(self.file):
             if one.declarator.parent == one.node and self.code(one.name_node) == name:
                 yield one
+
+    def _parameters(self, function: Function) -> list[tuple[str, str]] | None:
+        """The names and types of a function's parameters; None where one has no name that is understood."""
+        declarator = function.node.child_by_field_name("declarator")
+        listed = declarator.child_by_field_name("parameters") if declarator is not None else None
+        if listed is None or declarator is None or declarator.type != "function_declarator":
+            return None
+        pairs = [self._parameter(n) for n in listed.named_children if n.type == "parameter_declaration"]
+        return pairs if all(name for name, _ in pairs) else None
 
     def _parameter(self, node: Node) -> tuple[str, str]:
         name = node.child_by_field_name("declarator")
@@ -236,6 +242,45 @@ class _Calls:
             head = self.written(statement)[: call.start_byte - statement.start_byte]
             lines.append(f"{head}{self._replaced(helper.value, names)};")
         return (TextEdit(self.file.span(statement), f"{self.text.newline}{indent}".join(lines)),)
+
+    def _store(self, call: Node, given: list[Node]) -> tuple[TextEdit, ...]:
+        """`set(C, row, col, v);` as the assignment that is all its function does."""
+        holder, function = call.parent, call.child_by_field_name("function")
+        if holder is None or holder.type != "expression_statement" or function is None:
+            return ()
+        known = [f for f in self._functions(self.code(function)) if f.is_device and not f.is_kernel]
+        inside = [n for f in known for n in f.body.named_children if n.type != "comment"]
+        put = inside[0].named_children[0] if len(known) == 1 and len(inside) == 1 else None
+        pairs = self._parameters(known[0]) if put is not None else None
+        if put is None or put.type != "assignment_expression" or pairs is None or len(pairs) != len(given):
+            return ()
+        left, right = put.child_by_field_name("left"), put.child_by_field_name("right")
+        root = left.child_by_field_name("argument") if left is not None else None
+        if root is None or left is None or right is None or left.type != "subscript_expression":
+            return ()
+        helper = _Helper(self._element(root, pairs), *map(tuple, zip(*pairs, strict=True)), (), put)
+        arguments = dict(zip(helper.names, (self.written(n) for n in given), strict=True))
+        if self._hides(helper) or any(_EFFECT.search(a) for a in arguments.values()):
+            return ()
+        for name, kind in pairs:
+            plain = kind.removeprefix("const ").strip()
+            stored = name == self.code(right) and plain == helper.returns
+            if "*" in kind or "&" in kind or stored or layouts_of(self.file).record(plain) is not None:
+                continue
+            if plain not in ("int", "unsigned int", "unsigned"):
+                arguments[name] = f"({plain})({arguments[name]})"
+        return (TextEdit(self.file.span(call), self._replaced(put, arguments)),)
+
+    def _element(self, root: Node, pairs: list[tuple[str, str]]) -> str:
+        """The type of the elements of a pointer that a function is passed, itself or in a structure; "" if not known."""
+        types = dict(pairs)
+        if root.type == "identifier":
+            kind = types.get(self.code(root), "")
+            return " ".join(w for w in kind.replace("*", " ").split() if w not in ("const", "__restrict__"))
+        holder = root.child_by_field_name("argument") if root.type == "field_expression" else None
+        plain = types.get(self.code(holder), "").removeprefix("const ").strip() if holder is not None else ""
+        member = layouts_of(self.file).member(plain, self.code(root).partition(".")[2]) if plain else None
+        return member.type if member is not None and member.pointer else ""
 
     def _stores(self, statement: Node) -> bool:
         """Whether a statement may change memory, which an argument would be read from again."""

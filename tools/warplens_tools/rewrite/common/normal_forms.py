@@ -16,6 +16,7 @@ from warplens_tools.rewrite.common.normal_calls import written_out
 from warplens_tools.rewrite.common.normal_casts import casts_plain
 from warplens_tools.rewrite.common.normal_conditions import conditions_apart
 from warplens_tools.rewrite.common.normal_counters import declared_by_loops
+from warplens_tools.rewrite.common.normal_do_loops import asked_first
 from warplens_tools.rewrite.common.normal_ends import counters_alone
 from warplens_tools.rewrite.common.normal_guards import limits_named
 from warplens_tools.rewrite.common.normal_indices import indices_out
@@ -83,6 +84,7 @@ def _plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
     now = _repeated(indices_out, now, path, kernel)
     now = _repeated(casts_plain, now, path, kernel)
     now = _repeated(limits_ordered, now, path, kernel)
+    now = _repeated(asked_first, now, path, kernel)
     mine = parse(now, path).kernel(kernel.qualified_name) if now is not text else kernel
     if mine is None or mine.broken:
         return None

@@ -1,0 +1,49 @@
+#include <cuda_runtime.h>
+#include <cuda_fp16.h>
+#include <cstdio>
+#include <cstdlib>
+#include <cmath>
+#include <vector>
+
+static unsigned seed = 12345;
+static float rnd() { seed = seed * 1664525u + 1013904223u; return (seed >> 8) * (1.0f / 16777216.0f) - 0.3f; }
+template <typename T> T* upload(const std::vector<T>& v) {
+  T* d; cudaMalloc(&d, v.size() * sizeof(T));
+  cudaMemcpy(d, v.data(), v.size() * sizeof(T), cudaMemcpyHostToDevice); return d;
+}
+static float* floats(size_t n) { std::vector<float> v(n); for (auto& x : v) x = rnd(); return upload(v); }
+static int* ints(size_t n, int below) { std::vector<int> v(n); for (auto& x : v) { rnd(); x = (seed >> 8) % below; } return upload(v); }
+static float* zeros(size_t n) { return upload(std::vector<float>(n, 0.0f)); }
+static int* izeros(size_t n) { return upload(std::vector<int>(n, 0)); }
+template <typename T> void show(const T* d, size_t n) {
+  std::vector<T> v(n); cudaMemcpy(v.data(), d, n * sizeof(T), cudaMemcpyDeviceToHost);
+  double s = 0, w = 0; for (size_t i = 0; i < n; i++) { s += (double)v[i]; w += (double)v[i] * (i % 97); }
+  printf("%.6g %.6g\n", s, w); for (size_t i = 0; i < n; i += 1 + n / 40) printf("%.6g ", (double)v[i]); printf("\n");
+}
+#define A(i, d) (argc > i ? atoi(argv[i]) : d)
+
+// largest fall from a running maximum, of each path
+__global__ void max_drawdown(const float* prices, float* dd, int paths, int steps) {
+  int p = blockIdx.x * blockDim.x + threadIdx.x;
+  if (p < paths) {
+    float peak = prices[p * steps];
+    float worst = 0.0f;
+    for (int t = 1; t < steps; ++t) {
+      float v = prices[p * steps + t];
+      peak = fmaxf(peak, v);
+      worst = fmaxf(worst, peak - v);
+    }
+    dd[p] = worst;
+  }
+}
+
+int main(int argc, char** argv) {
+
+  int rows = A(1, 50000), n = A(2, 252);
+  float *x = floats(rows * n), *o = zeros(rows);
+  max_drawdown<<<(rows + 127) / 128, 128>>>(x, o, rows, n);
+  show(o, rows);
+
+  cudaDeviceSynchronize();
+  return 0;
+}

@@ -1,0 +1,45 @@
+#include <cuda_runtime.h>
+#include <cuda_fp16.h>
+#include <cstdio>
+#include <cstdlib>
+#include <cmath>
+#include <vector>
+
+static unsigned seed = 12345;
+static float rnd() { seed = seed * 1664525u + 1013904223u; return (seed >> 8) * (1.0f / 16777216.0f) - 0.3f; }
+template <typename T> T* upload(const std::vector<T>& v) {
+  T* d; cudaMalloc(&d, v.size() * sizeof(T));
+  cudaMemcpy(d, v.data(), v.size() * sizeof(T), cudaMemcpyHostToDevice); return d;
+}
+static float* floats(size_t n) { std::vector<float> v(n); for (auto& x : v) x = rnd(); return upload(v); }
+static int* ints(size_t n, int below) { std::vector<int> v(n); for (auto& x : v) { rnd(); x = (seed >> 8) % below; } return upload(v); }
+static float* zeros(size_t n) { return upload(std::vector<float>(n, 0.0f)); }
+static int* izeros(size_t n) { return upload(std::vector<int>(n, 0)); }
+template <typename T> void show(const T* d, size_t n) {
+  std::vector<T> v(n); cudaMemcpy(v.data(), d, n * sizeof(T), cudaMemcpyDeviceToHost);
+  double s = 0, w = 0; for (size_t i = 0; i < n; i++) { s += (double)v[i]; w += (double)v[i] * (i % 97); }
+  printf("%.6g %.6g\n", s, w); for (size_t i = 0; i < n; i += 1 + n / 40) printf("%.6g ", (double)v[i]); printf("\n");
+}
+#define A(i, d) (argc > i ? atoi(argv[i]) : d)
+
+__global__ void linear_i8(const signed char* x, const signed char* w, float* y, const float* scale, int batch, int in, int out) {
+  int o = blockIdx.x * blockDim.x + threadIdx.x;
+  int b = blockIdx.y;
+  if (o >= out) return;
+  int acc = 0;
+  for (int i = 0; i < in; i++) acc += (int)x[b * in + i] * (int)w[o * in + i];
+  y[b * out + o] = acc * scale[o];
+}
+
+int main(int argc, char** argv) {
+
+  int batch = A(1, 8), in = A(2, 2048), out = A(3, 2048);
+  std::vector<signed char> hx(batch * in), hw(in * out);
+  for (auto& v : hx) { rnd(); v = seed >> 24; } for (auto& v : hw) { rnd(); v = seed >> 24; }
+  signed char *x = upload(hx), *w = upload(hw); float *s = floats(out), *y = zeros(batch * out);
+  linear_i8<<<dim3((out + 127) / 128, batch), 128>>>(x, w, y, s, batch, in, out);
+  show(y, batch * out);
+
+  cudaDeviceSynchronize();
+  return 0;
+}

@@ -1,0 +1,50 @@
+#include <cuda_runtime.h>
+#include <cuda_fp16.h>
+#include <cstdio>
+#include <cstdlib>
+#include <cmath>
+#include <vector>
+
+static unsigned seed = 12345;
+static float rnd() { seed = seed * 1664525u + 1013904223u; return (seed >> 8) * (1.0f / 16777216.0f) - 0.3f; }
+template <typename T> T* upload(const std::vector<T>& v) {
+  T* d; cudaMalloc(&d, v.size() * sizeof(T));
+  cudaMemcpy(d, v.data(), v.size() * sizeof(T), cudaMemcpyHostToDevice); return d;
+}
+static float* floats(size_t n) { std::vector<float> v(n); for (auto& x : v) x = rnd(); return upload(v); }
+static int* ints(size_t n, int below) { std::vector<int> v(n); for (auto& x : v) { rnd(); x = (seed >> 8) % below; } return upload(v); }
+static float* zeros(size_t n) { return upload(std::vector<float>(n, 0.0f)); }
+static int* izeros(size_t n) { return upload(std::vector<int>(n, 0)); }
+template <typename T> void show(const T* d, size_t n) {
+  std::vector<T> v(n); cudaMemcpy(v.data(), d, n * sizeof(T), cudaMemcpyDeviceToHost);
+  double s = 0, w = 0; for (size_t i = 0; i < n; i++) { s += (double)v[i]; w += (double)v[i] * (i % 97); }
+  printf("%.6g %.6g\n", s, w); for (size_t i = 0; i < n; i += 1 + n / 40) printf("%.6g ", (double)v[i]); printf("\n");
+}
+#define A(i, d) (argc > i ? atoi(argv[i]) : d)
+
+__global__ void life_step(const unsigned char* in, unsigned char* out, int w, int h) {
+  int idx = blockIdx.x * blockDim.x + threadIdx.x;
+  if (idx >= w * h) return;
+  int x = idx % w, y = idx / w;
+  int count = 0;
+  for (int dy = -1; dy <= 1; dy++)
+    for (int dx = -1; dx <= 1; dx++) {
+      if (dx == 0 && dy == 0) continue;
+      int nx = (x + dx + w) % w;
+      int ny = (y + dy + h) % h;
+      count += in[ny * w + nx];
+    }
+  out[idx] = (count == 3) || (count == 2 && in[idx]);
+}
+
+int main(int argc, char** argv) {
+
+  int w = A(1, 4096), h = A(2, 4096);
+  std::vector<unsigned char> v(w * h); for (auto& x : v) { rnd(); x = (seed >> 24) & 1; }
+  unsigned char *a = upload(v), *b = upload(v);
+  life_step<<<(w * h + 255) / 256, 256>>>(a, b, w, h);
+  show(b, w * h);
+
+  cudaDeviceSynchronize();
+  return 0;
+}

@@ -1,0 +1,49 @@
+#include <cuda_runtime.h>
+#include <cuda_fp16.h>
+#include <cstdio>
+#include <cstdlib>
+#include <cmath>
+#include <vector>
+
+static unsigned seed = 12345;
+static float rnd() { seed = seed * 1664525u + 1013904223u; return (seed >> 8) * (1.0f / 16777216.0f) - 0.3f; }
+template <typename T> T* upload(const std::vector<T>& v) {
+  T* d; cudaMalloc(&d, v.size() * sizeof(T));
+  cudaMemcpy(d, v.data(), v.size() * sizeof(T), cudaMemcpyHostToDevice); return d;
+}
+static float* floats(size_t n) { std::vector<float> v(n); for (auto& x : v) x = rnd(); return upload(v); }
+static int* ints(size_t n, int below) { std::vector<int> v(n); for (auto& x : v) { rnd(); x = (seed >> 8) % below; } return upload(v); }
+static float* zeros(size_t n) { return upload(std::vector<float>(n, 0.0f)); }
+static int* izeros(size_t n) { return upload(std::vector<int>(n, 0)); }
+template <typename T> void show(const T* d, size_t n) {
+  std::vector<T> v(n); cudaMemcpy(v.data(), d, n * sizeof(T), cudaMemcpyDeviceToHost);
+  double s = 0, w = 0; for (size_t i = 0; i < n; i++) { s += (double)v[i]; w += (double)v[i] * (i % 97); }
+  printf("%.6g %.6g\n", s, w); for (size_t i = 0; i < n; i += 1 + n / 40) printf("%.6g ", (double)v[i]); printf("\n");
+}
+#define A(i, d) (argc > i ? atoi(argv[i]) : d)
+
+__global__ void rgbHistogram(const unsigned char* img, unsigned int* hist, int width, int height) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x >= width || y >= height) return;
+  int idx = (y * width + x) * 3;
+  atomicAdd(&hist[img[idx]], 1);
+  atomicAdd(&hist[256 + img[idx + 1]], 1);
+  atomicAdd(&hist[512 + img[idx + 2]], 1);
+}
+
+int main(int argc, char** argv) {
+
+  int w = A(1, 4096), h = A(2, 3000);
+  std::vector<unsigned char> v(w * h * 3);
+  for (auto& x : v) { rnd(); x = seed >> 24; }
+  unsigned char* img = upload(v);
+  unsigned int* hist = (unsigned int*)izeros(768);
+  dim3 block(16, 16);
+  dim3 grid((w + 15) / 16, (h + 15) / 16);
+  rgbHistogram<<<grid, block>>>(img, hist, w, h);
+  show(hist, 768);
+
+  cudaDeviceSynchronize();
+  return 0;
+}

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops that ask behind their body whether to go on, in the form that rewrites read: `do { … } while (i < n);` as
+`while (i < n) { … }`, where the first step is taken anyway, or is written into the limit: `while (j < max(n, 2))`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.rewrite.common.normal_bounds import WORD, BoundReader
+from warplens_tools.text import SourceText, TextEdit
+
+_CONDITION = re.compile(r"(\w+)\s*<\s*([\w.]+)")
+_JUMPS = frozenset({"continue_statement", "break_statement", "goto_statement"})
+
+
+def asked_first(text: SourceText, file: SourceTree, kernel: Kernel) -> tuple[TextEdit, ...]:
+    """The edits for a kernel's first loop that can be written so; () where there is none."""
+    reader = _Reader(text, file, kernel)
+    for node in walk(reader.body) if reader.body is not None else ():
+        edits = reader.edits(node) if node.type == "do_statement" else ()
+        if edits:
+            return edits
+    return ()
+
+
+class _Reader(BoundReader):
+    """The loops of one kernel."""
+
+    def edits(self, loop: Node) -> tuple[TextEdit, ...]:
+        """Those of one loop; () where nothing says what its first step is."""
+        body, clause = loop.child_by_field_name("body"), loop.child_by_field_name("condition")
+        asked = _CONDITION.fullmatch(self.code(clause).strip()[1:-1].strip()) if clause is not None else None
+        if body is None or clause is None or asked is None or body.type != "compound_statement":
+            return ()
+        name, limit = asked[1], asked[2]
+        if not self._steps(body, name, limit):
+            return ()
+        guard = self._guard(loop, name, limit)
+        least = self._least(loop, name, limit) if guard is None else ""
+        if guard is None and not least:
+            return ()
+        start, last = self.file.span(loop), self.file.span(body)
+        tail = self.text.span(
+            self.text.offset(last.end_line, last.end_column),
+            self.text.offset(start.end_line, start.end_column),
+        )
+        word = self.file.span(loop.children[0])
+        edits = [TextEdit(word, f"while ({name} < {least or limit})"), TextEdit(tail, "")]
+        if guard is not None and guard.type == "if_statement" and self._ends(loop):
+            edits.append(TextEdit(self.text.with_line(self.file.span(guard)), ""))
+        return tuple(edits)
+
+    def _steps(self, body: Node, name: str, limit: str) -> bool:
+        """Whether a body ends with the step of its counter, and changes neither it nor the limit elsewhere."""
+        inside = [n for n in body.named_children if n.type != "comment"]
+        if len(inside) < 2 or any(n.type in _JUMPS for n in walk(body)):
+            return False
+        step = self.code(inside[-1])
+        stepped = re.fullmatch(rf"(?:\+\+\s*{name}|{name}\s*\+\+|{name}\s*\+=\s*[^;=]+)\s*;", step.strip())
+        changed = sum(len(re.findall(_changing(name), self.code(n))) for n in inside)
+        words = WORD.findall(limit)
+        return (
+            stepped is not None
+            and changed == 1
+            and not any(re.search(_changing(w), self.code(body)) for w in words)
+        )
+
+    def _guard(self, loop: Node, name: str, limit: str) -> Node | None:
+        """The statement that keeps threads from a loop whose first step lies beyond the limit."""
+        outside = rf"(?:.*\|\|\s*)?{name}\s*>=\s*{re.escape(limit)}(?:\s*\|\|.*)?"
+        inside = rf"(?:.*&&\s*)?{name}\s*<\s*{re.escape(limit)}(?:\s*&&.*)?"
+        at: Node | None = loop
+        while at is not None and self.body is not None and at.id != self.body.id:
+            for node in _before(at):
+                code = self.code(node)
+                clause = node.child_by_field_name("condition") if node.type == "if_statement" else None
+                asked = self.code(clause).strip()[1:-1].strip() if clause is not None else ""
+                then = node.child_by_field_name("consequence")
+                leaves = then is not None and re.fullmatch(r"\{?\s*return\s*;\s*\}?", self.code(then).strip())
+                if leaves and re.fullmatch(outside, asked):
+                    return node if asked == f"{name} >= {limit}" else then
+                if any(re.search(_changing(w), code) for w in (name, *WORD.findall(limit))):
+                    return None
+            around = at.parent
+            if around is not None and around.type == "if_statement":
+                clause = around.child_by_field_name("condition")
+                asked = self.code(clause).strip()[1:-1].strip() if clause is not None else ""
+                consequence = around.child_by_field_name("consequence")
+                if consequence is not None and consequence.id == at.id and re.fullmatch(inside, asked):
+                    return clause
+            at = around
+        return None
+
+    def _least(self, loop: Node, name: str, limit: str) -> str:
+        """The limit with which the first step is taken in any case: `max(n, 2)` from 1; "" where that is not known."""
+        kinds = [p.type for p in self.kernel.parameters if p.name == limit and not p.pointer]
+        if [k.removeprefix("const ") for k in kinds] != ["int"]:
+            return ""
+        for node in _before(loop):
+            code = self.code(node).strip()
+            begun = re.fullmatch(rf"int\s+{name}\s*=\s*(\d+)\s*;|{name}\s*=\s*(\d+)\s*;", code)
+            if begun is not None:
+                return f"max({limit}, {int(begun[1] or begun[2]) + 1})"
+            if re.search(rf"\b{name}\b", code):
+                break
+        return ""
+
+    def _ends(self, loop: Node) -> bool:
+        """Whether a kernel does nothing behind a loop."""
+        after = [n for n in loop.parent.named_children if loop.parent and n.start_byte > loop.end_byte]
+        outer = self.body is not None and loop.parent is not None and loop.parent.id == self.body.id
+        return outer and all(n.type == "comment" for n in after)
+
+
+def _changing(name: str) -> str:
+    return (
+        rf"\+\+\s*{name}\b|\b{name}\s*\+\+|--\s*{name}\b|\b{name}\s*--"
+        rf"|\b{name}\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|&\s*{name}\b"
+    )
+
+
+def _before(node: Node) -> Iterator[Node]:
+    """The statements before one in its block, nearest first."""
+    at = node.prev_named_sibling
+    while at is not None:
+        if at.type != "comment":
+            yield at
+        at = at.prev_named_sibling
