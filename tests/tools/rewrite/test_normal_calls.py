@@ -157,3 +157,34 @@ __global__ void change(float* a, const float* b, float* out) {
 def test_what_a_function_stores_is_not_read_again_for_it(given: str, stays: bool) -> None:
     after = plain(KEPT.replace("GIVEN", given))
     assert (after is None or "kept(a + i" in after) == stays
+
+
+STORED = MATRIX.replace("C.cells[row * C.width + col] = value;", "set(C, row, col, value);").replace(
+    "Matrix A, Matrix B, Matrix C", "const Matrix A, const Matrix B, Matrix C"
+)
+
+
+@pytest.mark.compiler
+def test_a_store_that_a_function_does_and_structures_that_are_const() -> None:
+    after = plain(program(STORED, MATRIX_MAIN))
+    assert after is not None and "  C.cells[row * C.width + col] = value;" in after
+    holds(
+        "register-tile", program(STORED, MATRIX_MAIN), (65, 33, 17), (7, 70, 40), relative=1e-5, absolute=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "becomes"),
+    [
+        (("float v)", "int v)"), "= ((int)(value));"),
+        (("float v)", "double v)"), "= ((double)(value));"),
+        (("= v; }", "= v; m.cells[0] = 1.0f; }"), ""),  # more than one store
+        (("set(C, row, col, value)", "set(C, row++, col, value)"), ""),
+        (("m.cells[r * m.width + c] = v", "if (v > 0) m.cells[r * m.width + c] = v"), ""),
+    ],
+)
+def test_a_function_that_stores_otherwise(change: tuple[str, str], becomes: str) -> None:
+    code = STORED.replace(*change)
+    assert code != STORED
+    after = plain(program(code, MATRIX_MAIN)) or ""
+    assert (f"C.cells[row * C.width + col] {becomes}" in after) if becomes else "set(C, row" in after

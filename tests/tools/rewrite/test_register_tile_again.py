@@ -158,3 +158,104 @@ def test_two_loops_are_one_only_where_their_indices_are_the_same() -> None:
     for wrong in ("A[row * n + t * 8 + k]", "A[row * n + t * TILE + 2 * k]", "A[f(t, k)]"):
         with pytest.raises(Refused):
             joined.at(wrong)
+
+
+FLAT = """
+#define BS 8
+__global__ void matmul(const float* a, const float* b, float* c, int n) {
+  __shared__ float sa[BS * BS], sb[BS * BS];
+  int row = blockIdx.y * BS + threadIdx.y;
+  int col = blockIdx.x * BS + threadIdx.x;
+  float acc = 0.f;
+  for (int t = 0; t < n; t += BS) {
+    sa[threadIdx.y * BS + threadIdx.x] = (row < n && t + threadIdx.x < n) ? a[row * n + t + threadIdx.x] : 0.f;
+    sb[threadIdx.x + BS * threadIdx.y] = (col < n && t + threadIdx.y < n) ? b[(t + threadIdx.y) * n + col] : 0.f;
+    __syncthreads();
+    for (int k = 0; k < BS; k++) acc += sa[threadIdx.y * BS + k] * sb[k * BS + threadIdx.x];
+    __syncthreads();
+  }
+  if (row < n && col < n) c[row * n + col] = acc;
+}
+void run(const float* a, const float* b, float* c, int n) {
+  matmul<<<dim3((n + BS - 1) / BS, (n + BS - 1) / BS), dim3(BS, BS)>>>(a, b, c, n);
+}
+"""
+DYNAMIC = """
+__global__ void matmul(const float* A, const float* B, float* C, int n, int ts) {
+  extern __shared__ float smem[];
+  float* sA = smem;
+  float* sB = smem + ts * ts;
+  int tx = threadIdx.x, ty = threadIdx.y;
+  int row = blockIdx.y * ts + ty;
+  int col = blockIdx.x * ts + tx;
+  float sum = 0.0f;
+  for (int t = 0; t < (n + ts - 1) / ts; ++t) {
+    if (row < n && t * ts + tx < n) sA[ty * ts + tx] = A[row * n + t * ts + tx];
+    else sA[ty * ts + tx] = 0.0f;
+    if (col < n && t * ts + ty < n) sB[ty * ts + tx] = B[(t * ts + ty) * n + col];
+    else sB[ty * ts + tx] = 0.0f;
+    __syncthreads();
+    for (int k = 0; k < ts; ++k) sum += sA[ty * ts + k] * sB[k * ts + tx];
+    __syncthreads();
+  }
+  if (row < n && col < n) C[row * n + col] = sum;
+}
+void run(const float* a, const float* b, float* c, int n) {
+  int ts = n % 2 ? 8 : 4;
+  dim3 block(ts, ts), grid((n + ts - 1) / ts, (n + ts - 1) / ts);
+  matmul<<<grid, block, 2 * ts * ts * sizeof(float)>>>(a, b, c, n, ts);
+}
+"""
+BY_BLOCK = (
+    DYNAMIC.replace("blockIdx.y * ts", "blockIdx.y * blockDim.y")
+    .replace("int n, int ts)", "int n)")
+    .replace("(a, b, c, n, ts)", "(a, b, c, n)")
+)
+BY_BLOCK = BY_BLOCK[: (_host := BY_BLOCK.index("void run"))].replace(" ts", " blockDim.x") + BY_BLOCK[_host:]
+TEMPLATE = """
+template <typename T, int TS>
+__global__ void matmul(const T* A, const T* B, T* C, int n) {
+  __shared__ T As[TS][TS];
+  __shared__ T Bs[TS][TS];
+  int row = blockIdx.y * TS + threadIdx.y;
+  int col = blockIdx.x * TS + threadIdx.x;
+  T sum = 0;
+  for (int m = 0; m < (n + TS - 1) / TS; ++m) {
+    As[threadIdx.y][threadIdx.x] = (row < n && m * TS + threadIdx.x < n) ? A[row * n + m * TS + threadIdx.x] : T(0);
+    Bs[threadIdx.y][threadIdx.x] = (col < n && m * TS + threadIdx.y < n) ? B[(m * TS + threadIdx.y) * n + col] : T(0);
+    __syncthreads();
+    for (int k = 0; k < TS; ++k) sum += As[threadIdx.y][k] * Bs[k][threadIdx.x];
+    __syncthreads();
+  }
+  if (row < n && col < n) C[row * n + col] = sum;
+}
+void run(const float* a, const float* b, float* c, int n) {
+  constexpr int TS = 8;
+  dim3 block(TS, TS), grid((n + TS - 1) / TS, (n + TS - 1) / TS);
+  matmul<float, TS><<<grid, block>>>(a, b, c, n);
+}
+"""
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("code", [FLAT, DYNAMIC, BY_BLOCK, TEMPLATE])
+def test_tiles_that_are_flat_or_of_a_side_that_launches_tell(code: str) -> None:
+    after = holds(SLUG, program(code, MAIN), (65,), (7,), (130,), relative=1e-5, absolute=1e-4)
+    assert ("1009" not in after and "__shared__ float tile" in after) or "__shared__ T tile" in after
+
+
+@pytest.mark.parametrize(
+    ("code", "change"),
+    [
+        (FLAT, ("sb[threadIdx.x + BS * threadIdx.y]", "sb[threadIdx.x + 4 * threadIdx.y]")),  # rows overlap
+        (FLAT, ("sb[k * BS + threadIdx.x]", "sb[k]")),
+        (DYNAMIC, ("dim3 block(ts, ts)", "dim3 block(ts, 2 * ts)")),
+        (DYNAMIC, ("(a, b, c, n, ts)", "(a, b, c, n, ts / 2)")),  # a side that is not the block's
+        (DYNAMIC, ("t * ts + tx < n) sA", "t * ts + tx < n - ts) sA")),
+        (DYNAMIC, ("float sum = 0.0f;", "float sum = 0.0f; ts = 4;")),
+    ],
+)
+def test_flat_tiles_of_another_kind_stay(code: str, change: tuple[str, str]) -> None:
+    text = code.replace(*change)
+    assert text != code
+    assert rewritten(SLUG, program(text, MAIN))[0].refused

@@ -97,16 +97,16 @@ from __future__ import annotations
 from warplens_tools.cuda.parse import parse
 from warplens_tools.rewrite import register_tile
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.flat_tiles import untiled
 from warplens_tools.rewrite.common.reading import View, refusing
 from warplens_tools.rewrite.common.texts import between
-from warplens_tools.rewrite.common.untiled import TileReader
 from warplens_tools.text import TextEdit
 
 TITLE = "Tile anew, several outputs a thread"
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
-    found = TileReader(view).read()
+    found = untiled(view)
     edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), found.text)
     plain = view.text.apply([edit])
     model = parse(plain, "")

@@ -14,9 +14,9 @@ from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.rewrite import axes_in_order, loop_into_threads, stride_into_grid
 from warplens_tools.rewrite.base import Apply, Refused, RewriteResult, Target
+from warplens_tools.rewrite.common.flat_tiles import untiled
 from warplens_tools.rewrite.common.reading import View, has_barrier
 from warplens_tools.rewrite.common.texts import between
-from warplens_tools.rewrite.common.untiled import TileReader
 from warplens_tools.text import SourceText, TextEdit
 
 #: What makes room: outputs of a row that a thread walks, axes that threads and blocks number apart, blocks that stride.
@@ -68,7 +68,7 @@ def _forms(text: SourceText, model: SourceModel, kernel: Kernel) -> Iterator[Sou
 def _untiled(view: View) -> SourceText | None:
     """The file with a loop over tiles as the plain loop that it stands for; None where it is none."""
     try:
-        found = TileReader(view).read()
+        found = untiled(view)
     except Refused:
         return None
     return view.text.apply([TextEdit(view.text.span(view.start(view.body), view.end(view.body)), found.text)])

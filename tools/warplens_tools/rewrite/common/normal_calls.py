@@ -267,12 +267,12 @@ class _Calls:
             stored = name == self.code(right) and plain == helper.returns
             if "*" in kind or "&" in kind or stored or layouts_of(self.file).record(plain) is not None:
                 continue
-            if plain not in ("int", "unsigned int", "unsigned"):
+            if plain not in ("int", "unsigned int", "unsigned") or re.search(rf"\b{name}\b", self.code(right)):
                 arguments[name] = f"({plain})({arguments[name]})"
         return (TextEdit(self.file.span(call), self._replaced(put, arguments)),)
 
     def _element(self, root: Node, pairs: list[tuple[str, str]]) -> str:
-        """The type of the elements of a pointer that a function is passed, itself or in a structure; "" if not known."""
+        """The type of the elements of a pointer that a function is passed, or in a structure; "" if not known."""
         types = dict(pairs)
         if root.type == "identifier":
             kind = types.get(self.code(root), "")

@@ -33,7 +33,11 @@ from warplens_tools.rewrite.common.reading import (
 )
 
 _THREAD = re.compile(r"threadIdx\s*\.\s*([xyz])")
-_ZERO = re.compile(r"(?:\(\w+\))?0*\.?0*[fFuUlL]*")
+_NOUGHT = r"0*\.?0*[fFuUlL]*"
+#: `0.0f`, `(T)0`, `T(0)`, `static_cast<T>(0)`, `__float2half(0.0f)`.
+_ZERO = re.compile(
+    rf"(?:\(\w+\))?{_NOUGHT}|(?:[A-Z]\w*|float|double|int|half|__float2\w+|static_cast<\w+>)\({_NOUGHT}\)"
+)
 _OUTSIDE = "what lies outside of the tiles is not zero, nor known to change nothing"
 
 
@@ -59,16 +63,20 @@ class Untiled(msgspec.Struct, frozen=True):
 
 
 class TileReader:
-    """One kernel with a loop over tiles.
+    """One kernel with a loop over tiles. `side` is what stands for the extents of its block, where that is no number.
 
     Raises:
         Refused: its work is of another shape.
     """
 
-    def __init__(self, view: View) -> None:
-        self.view = view
-        self.shared = {a.name: a for a in view.kernel.arrays if a.space == "shared"}
-        if not self.shared or any(len(a.sizes) != 2 or None in a.sizes for a in self.shared.values()):
+    def __init__(self, view: View, side: int | None = None) -> None:
+        self.view, self.side = view, side
+        self.shared = {
+            a.name: tuple(self._number(squeezed(e)) for e in a.extents)
+            for a in view.kernel.arrays
+            if a.space == "shared"
+        }
+        if not self.shared or any(len(sizes) != 2 or None in sizes for sizes in self.shared.values()):
             raise Refused("the kernel has no shared tiles of two dimensions")
         self.top = self._top()
         self.loop = next((n for n in self.top if n.type == "for_statement"), None)
@@ -104,9 +112,7 @@ class TileReader:
         return declared_in(self.view, node)
 
     def _is_shared(self, node: Node) -> bool:
-        return any(
-            self.view.span(node) == a.span for a in self.shared.values()
-        ) or "__shared__" in self.view.code(node)
+        return "__shared__" in self.view.code(node)
 
     def axis(self, code: str) -> str:
         """The axis of the block that an expression is; "" for any other."""
@@ -194,6 +200,8 @@ class TileReader:
 
     def _number(self, code: str) -> int | None:
         block = re.fullmatch(r"blockDim\.([xy])", code)
+        if block is not None and self.side is not None:
+            return self.side
         if block is not None:
             site = next(iter(self.view.model.launches_of(self.view.kernel)), None)
             return site.block_value["xy".index(block[1])] if site is not None else None
@@ -307,7 +315,7 @@ class TileReader:
             raise Refused("the loop within a tile is not understood")
         if declared[0].value is None or self.view.value(declared[0].value) != 0:
             raise Refused("the loop within a tile does not begin at zero")
-        if any(value not in a.sizes for a in self.shared.values()):
+        if any(value not in sizes for sizes in self.shared.values()):
             raise Refused("the loop does not go through its tiles")
         changed = {n for n, _ in assigned(field(loop, "body"), self.view)}
         if name in changed or changed & set(self.shared):
