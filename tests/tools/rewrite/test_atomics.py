@@ -434,3 +434,40 @@ def test_lanes_that_have_one_place_join(name: str, together: bool) -> None:
 )
 def test_places_of_each_thread_are_left(call: str) -> None:
     assert rewritten("join-before-atomic", ATOMIC.replace("atomicAdd(out, x[i]);", call))[0].refused
+
+
+BITS = """
+__device__ RETURNS raise(float* address, float value) {
+  BODY
+}
+__global__ void most(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) raise(out, VALUE);
+}
+"""
+BY_BITS = (
+    ("float", "return __int_as_float(atomicMax((int*)address, __float_as_int(value)));", "fabsf(x[i])"),
+    ("void", "atomicMin(reinterpret_cast<int*>(address), __float_as_int(value));", "fabsf(x[i]) + 1"),
+    (
+        "void",
+        "if (value >= 0) atomicMax((int*)address, __float_as_int(value));\n"
+        "  else atomicMin((unsigned int*)address, __float_as_uint(value));",
+        "x[i] - 4",
+    ),
+)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize(("returns", "body", "value"), BY_BITS)
+def test_what_integers_of_the_same_bits_join(returns: str, body: str, value: str) -> None:
+    main = N + "  Device<float> x(n), y(1, 2); most<<<(n + 63) / 64, 64>>>(x, y, n); y.show();"
+    code = BITS.replace("RETURNS", returns).replace("BODY", body).replace("VALUE", value)
+    text = program(code, main)
+    for slug in ("reduce-before-atomic", "join-before-atomic"):
+        holds(slug, text, (1000,), (33,), (1,))
+    result, after = rewritten("reduce-before-atomic", text)
+    assert result.edits
+    # a block without elements joins the least of all: minus zero, whose bits are the least integer
+    assert ("partial = -0.0f" in after) == (value == "fabsf(x[i])")
+    other = text.replace("__float_as_int(value)", "__float_as_int(-value)")
+    assert other != text and rewritten("reduce-before-atomic", other)[0].refused

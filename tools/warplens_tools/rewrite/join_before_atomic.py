@@ -51,7 +51,7 @@ import re
 from tree_sitter import Node
 
 from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.atomics import Atomic, exchanging, read_atomic
+from warplens_tools.rewrite.common.atomics import Atomic, joining, read_atomic
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import View, calls, field, refusing
 from warplens_tools.rewrite.common.strided import thread_number
@@ -70,7 +70,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     lines, kinds = list[str](), set[str]()
     for name, call in calls(view.body, view):
         is_wanted = not target.lines or view.span(call).line in target.lines
-        if not is_wanted or not (_JOINING.fullmatch(name) or exchanging(view, name)):
+        if not is_wanted or not (_JOINING.fullmatch(name) or joining(view, name)):
             continue
         try:
             atomic = read_atomic(view, name, call)

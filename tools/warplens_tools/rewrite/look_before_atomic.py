@@ -47,7 +47,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.facts.aliasing import same_buffer
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.atomics import exchanging, shared_type, target_type
+from warplens_tools.rewrite.common.atomics import joining, shared_type, target_type
 from warplens_tools.rewrite.common.groups import style_of
 from warplens_tools.rewrite.common.reading import View, calls, field, operator_of, refusing, squeezed, stores
 from warplens_tools.rewrite.common.style import Style
@@ -126,7 +126,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
 def _kind(view: View, name: str) -> str:
     """What an atomic does; "" for what always changes something, or is none."""
     found = _BUILT_IN.fullmatch(name)
-    kind = found[1] if found is not None else exchanging(view, name)
+    kind = found[1] if found is not None else joining(view, name)
     return kind if kind in _KINDS else ""
 
 

@@ -62,7 +62,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.atomics import Atomic, exchanging, read_atomic
+from warplens_tools.rewrite.common.atomics import Atomic, joining, read_atomic
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import View, calls, field, has_barrier, refusing, squeezed
 from warplens_tools.rewrite.common.strided import Strided, block_threads, thread_number
@@ -131,7 +131,7 @@ def atomics_of(view: View, target: Target) -> list[Atomic]:
     """
     found: dict[tuple[str, str], Atomic] = {}
     for name, call in calls(view.body, view):
-        if not re.fullmatch(r"atomic\w+", name) and not exchanging(view, name):
+        if not re.fullmatch(r"atomic\w+", name) and not joining(view, name):
             continue
         if target.lines and view.span(call).line not in target.lines:
             continue

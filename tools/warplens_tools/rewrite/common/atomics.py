@@ -37,6 +37,11 @@ _EXCHANGED = {
         r"__longlong_as_double\s*\(\s*\w+\s*\)\s*\+|\+\s*__(?:longlong_as_double|int_as_float)\s*\("
     ),
 }
+#: One that lets integers of the same bits join, as positive floats are ordered alike.
+_BY_BITS = re.compile(
+    r"\batomic(Max|Min)\s*\(\s*(?:\(\s*int\s*\*\s*\)|reinterpret_cast\s*<\s*int\s*\*\s*>)\s*\(?\s*\w+\s*\)?\s*,"
+    r"\s*__float_as_int\s*\(\s*\w+\s*\)"
+)
 
 
 class Atomic(msgspec.Struct, frozen=True):
@@ -50,11 +55,15 @@ class Atomic(msgspec.Struct, frozen=True):
     target: Node
     statements: tuple[Node, ...]
     values: tuple[Node, ...]
+    #: It joins integers of the same bits, whatever their sign: the least of those is minus zero.
+    by_bits: bool = False
 
     def neutral(self) -> str:
         """The value that changes nothing."""
         if self.kind in ("Add", "Or"):
             return zero(self.type)
+        if self.by_bits and self.kind == "Max":
+            return "-0.0f"
         if self.type in ("float", "double"):
             return "INFINITY" if self.kind == "Min" else "-INFINITY"
         return (_LARGEST if self.kind == "Min" else _SMALLEST)[self.type]
@@ -75,7 +84,8 @@ def read_atomic(view: View, name: str, call: Node, *, shared: bool = False) -> A
     """
     statement, given = call.parent, field(call, "arguments").named_children
     built_in = re.fullmatch(r"atomic(Add|Max|Min|Or)", name)
-    kind = built_in[1] if built_in is not None else exchanging(view, name)
+    by_bits = "" if built_in is not None else _joining_bits(view, name)
+    kind = built_in[1] if built_in is not None else _exchanging(view, name) or by_bits
     if not kind or len(given) != 2:
         raise Refused(f"{name} is no reduction")
     if statement is None or statement.type != "expression_statement" or not view.is_plain_enough(statement):
@@ -85,18 +95,35 @@ def read_atomic(view: View, name: str, call: Node, *, shared: bool = False) -> A
         raise Refused("the type or place of the result is not known")
     if built_in is not None and kind != "Add" and written not in _LARGEST:
         raise Refused(f"{name} of {written} is not reduced")
-    return Atomic(name, kind, written, given[0], (statement,), (given[1],))
+    if by_bits and written != "float":
+        raise Refused("the type or place of the result is not known")
+    plain = by_bits and not re.search(r"unsigned|uint", _definition(view, name))
+    return Atomic(name, kind, written, given[0], (statement,), (given[1],), bool(plain))
 
 
-def exchanging(view: View, name: str) -> str:
+def joining(view: View, name: str) -> str:
+    """What a function of the file's joins a value by, like an atomic: "Max"; "" for any other function."""
+    return _exchanging(view, name) or _joining_bits(view, name)
+
+
+def _exchanging(view: View, name: str) -> str:
     """What a function of the file's joins by in a loop around `atomicCAS`: "Max"; "" for any other function."""
-    tree = view.file
-    if "atomicCAS" not in view.text.text:
-        return ""
-    defined = [n for n in tree.functions if _defines(tree, n, name)]
-    code = tree.code_of(defined[0]) if len(defined) == 1 else ""
+    code = _definition(view, name) if "atomicCAS" in view.text.text else ""
     found = [kind for kind, written in _EXCHANGED.items() if written.search(code)]
     return found[0] if "atomicCAS" in code and len(found) == 1 else ""
+
+
+def _joining_bits(view: View, name: str) -> str:
+    """What a function of the file's joins floats by, as integers of the same bits: "Max"; "" for any other function."""
+    code = _definition(view, name) if "__float_as_int" in view.text.text else ""
+    found = _BY_BITS.search(code) if code.count("atomic") - name.count("atomic") <= 2 else None
+    return found[1] if found is not None and "atomicCAS" not in code else ""
+
+
+def _definition(view: View, name: str) -> str:
+    """The code of the one function of that name; "" where there are none, or several."""
+    defined = [n for n in view.file.functions if _defines(view.file, n, name)]
+    return view.file.code_of(defined[0]) if len(defined) == 1 else ""
 
 
 def _defines(tree: SourceTree, node: Node, name: str) -> bool:

@@ -267,7 +267,9 @@ class _Calls:
             stored = name == self.code(right) and plain == helper.returns
             if "*" in kind or "&" in kind or stored or layouts_of(self.file).record(plain) is not None:
                 continue
-            if plain not in ("int", "unsigned int", "unsigned") or re.search(rf"\b{name}\b", self.code(right)):
+            if plain not in ("int", "unsigned int", "unsigned") or re.search(
+                rf"\b{name}\b", self.code(right)
+            ):
                 arguments[name] = f"({plain})({arguments[name]})"
         return (TextEdit(self.file.span(call), self._replaced(put, arguments)),)
 

@@ -21,11 +21,13 @@ from warplens_tools.rewrite.common.normal_ends import counters_alone
 from warplens_tools.rewrite.common.normal_guards import limits_named
 from warplens_tools.rewrite.common.normal_indices import indices_out
 from warplens_tools.rewrite.common.normal_lambdas import lambdas_out
+from warplens_tools.rewrite.common.normal_lasts import places_kept
 from warplens_tools.rewrite.common.normal_loops import normalised
 from warplens_tools.rewrite.common.normal_macros import macros_out
 from warplens_tools.rewrite.common.normal_members import members_named
 from warplens_tools.rewrite.common.normal_methods import methods_out
 from warplens_tools.rewrite.common.normal_multiples import multiples_divided
+from warplens_tools.rewrite.common.normal_offsets import begun_at_zero
 from warplens_tools.rewrite.common.normal_pointer_loops import pointers_counted
 from warplens_tools.rewrite.common.normal_pointers import still
 from warplens_tools.rewrite.common.normal_references import named_elements
@@ -52,7 +54,9 @@ _FORMS: tuple[_Form, ...] = (
     limits_named,
     conditions_apart,
     multiples_divided,
+    begun_at_zero,
     remainders_written,
+    places_kept,
     trees_apart,
 )
 
