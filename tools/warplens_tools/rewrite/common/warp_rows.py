@@ -35,14 +35,16 @@ def lanes_for(longest: int | None) -> int:
     return lanes
 
 
-def number_by_warps(found: Opened, numbering: Numbering, lanes: int = _WARP) -> WarpRows:
-    """The edits of launches and thread numbers, and what lanes are called.
+def number_by_warps(
+    found: Opened, numbering: Numbering, lanes: int = _WARP, *, whole: bool = False
+) -> WarpRows:
+    """The edits of launches and thread numbers, and what lanes are called. `whole`: no part of a warp would do.
 
     Raises:
         Refused: threads or blocks are numbered in another way.
     """
     # where a block has rows of threads, parts of a warp would not be parts of one row of them
-    words = ("lanes", "per", "row") if _is_flat(found) else ("warp", "size")
+    words = ("lanes", "per", "row") if _is_flat(found) and not whole else ("warp", "size")
     width, definition = found.constant(lanes if _is_flat(found) else _WARP, *words)
     if _launch(found, width):
         _number_by_block(found, numbering)
