@@ -17,6 +17,20 @@ __global__ void saxpy(const float* x, float* y, float a, int n) {
 void run(const float* x, float* y, int n) { saxpy<<<(n + 255) / 256, 256>>>(x, y, 2.0f, n); }
 """
 PROGRAMS = {
+    "four pixels a thread by hand": (
+        """
+__global__ void gray4(const unsigned char* rgb, unsigned char* gray, int n) {
+  int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
+  if (i + 3 >= n) return;
+  gray[i] = (2 * rgb[3 * i] + 5 * rgb[3 * i + 1] + rgb[3 * i + 2]) / 8;
+  gray[i + 1] = (2 * rgb[3 * i + 3] + 5 * rgb[3 * i + 4] + rgb[3 * i + 5]) / 8;
+  gray[i + 2] = (2 * rgb[3 * i + 6] + 5 * rgb[3 * i + 7] + rgb[3 * i + 8]) / 8;
+  gray[i + 3] = (2 * rgb[3 * i + 9] + 5 * rgb[3 * i + 10] + rgb[3 * i + 11]) / 8;
+}
+""",
+        N + "  Device<unsigned char> x(3 * n + 32), y(n + 32, 3);\n"
+        "  gray4<<<(n / 4 + 63) / 64, 64>>>(x + o, y + o, n); y.show();",
+    ),
     "what is made of a variable that is set again": (
         """
 __global__ void rows(const float* x, float* y, int w, int h) {
@@ -324,3 +338,17 @@ __global__ void lagged(const float* in, float* out, int n, int lag) {
   lagged<<<(n + 63) / 64, 64>>>(x, y, n, lag); y.show();
 """
     holds("widen-access", program(code, main), (1000, 64), (1001, 8), (1000, 5), (3, 1))
+
+
+def test_many_elements_of_an_index_of_which_few_are_used_are_left_one_by_one() -> None:
+    code, main = PROGRAMS["four pixels a thread by hand"]
+    few = code.replace("5 * rgb[3 * i + 1] + rgb[3 * i + 2]", "5").replace(
+        "5 * rgb[3 * i + 4] + rgb[3 * i + 5]", "5"
+    )
+    few = few.replace("rgb[3 * i + 7] + rgb[3 * i + 8]", "1").replace(
+        "5 * rgb[3 * i + 10] + rgb[3 * i + 11]", "5"
+    )
+    result, after = rewritten("widen-access", program(few, main))
+    assert result.edits and "rgbPart" not in after and "grayPart" in after
+    _, after = rewritten("widen-access", program(code, main))
+    assert "unsigned char rgbPart[12 * kVector]" in after and "kVector = 4;" in after

@@ -2,11 +2,13 @@
 """Outputs that begin at a place of the run's, in the form that rewrites read: the thread's number in a variable.
 
 `int row = first + blockIdx.y * blockDim.y + threadIdx.y; if (row >= n) return;` becomes `int rowHere = blockIdx.y *
-blockDim.y + threadIdx.y; int row = first + rowHere; if (rowHere >= n - first) return;`.
+blockDim.y + threadIdx.y; int row = first + rowHere; if (rowHere >= n - first) return;`. So is the number told from
+what it is multiplied by in `int i = 4 * (blockIdx.x * blockDim.x + threadIdx.x);`.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -45,6 +47,12 @@ class _Reader(BoundReader):
         if value is None or named is None or self.body is None or named.type != "identifier":
             return ()
         name, written = self.code(named), self.code(node)[: named.start_byte - node.start_byte].strip()
+        if product := self._multiple(value):
+            here = self.free(f"{name}Here")
+            number, factor = (self.text.slice(self.file.span(n)) for n in product)
+            numbered = f"{written} {here} = {number};{self.text.newline}{self.margin(node)}"
+            new = f"{numbered}{written} {name} = {here} * {factor};"
+            return (TextEdit(self.file.span(node), new),) if not self.changes(self.body, name) else ()
         terms = list(self._terms(value))
         own = [t for t in terms if _OWN.search(self.code(t))]
         rest = [t for t in terms if not _OWN.search(self.code(t))]
@@ -62,6 +70,19 @@ class _Reader(BoundReader):
         numbered = f"{written} {here} = {' + '.join(self._written(t) for t in own)};"
         new = f"{numbered}{self.text.newline}{self.margin(node)}{written} {name} = {first} + {here};"
         return (TextEdit(self.file.span(node), new), *limits)
+
+    def _multiple(self, value: Node) -> tuple[Node, Node] | None:
+        """A thread's number and the constant that it is multiplied by."""
+        inner = bare(value)
+        if inner is None or inner.type != "binary_expression" or self.code(inner.children[1]) != "*":
+            return None
+        for number, factor in itertools.permutations((bare(inner.children[0]), bare(inner.children[2]))):
+            own = list(self._terms(number)) if number is not None else []
+            letters = {m for t in own for m in _OWN.findall(self.code(t))}
+            plain = factor is not None and _NUMBER.fullmatch(self.code(factor))
+            if number is not None and factor is not None and plain and len(own) == 2 and len(letters) == 1:
+                return number, factor
+        return None
 
     def _terms(self, node: Node) -> Iterator[Node]:
         """What a value is the sum of."""

@@ -34,8 +34,9 @@ _BRANCHES = LOOPS | {"if_statement", "conditional_expression", "switch_statement
 _NAMED = {"float": "float", "double": "double", "int": "int", "unsigned int": "uint", "unsigned": "uint",
           "unsigned char": "uchar", "char": "char", "uint8_t": "uchar", "short": "short"}  # fmt: skip
 BY_BYTES = {2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
-#: Elements of one index that are still loaded together: red, green and blue.
-_MOST_FIELDS = 4
+#: Elements of one index that are still loaded together: red, green and blue, or up to 16 bytes that are used, as
+#: of pixels that a thread has four of.
+_MOST_FIELDS, _FEW_FIELDS = 16, 4
 #: Places of one array that a thread has a vector at: the halves of a row, and one of each of two neighbours.
 _MOST_PLACES = 4
 
@@ -175,7 +176,7 @@ def _array(view: View, work: Work, node: Node, is_store: bool) -> Array | None:
     if not view.is_plain_enough(node) or offset is None or size is None or not 0 < size <= 12:
         return None
     fields = work.fields(offset)
-    if fields is None or not 1 <= fields <= _MOST_FIELDS:
+    if fields is None or not 1 <= fields <= max(_FEW_FIELDS, WIDEST // size):
         return None
     least = offset.constant - work.begun * fields
     if not 0 <= least < fields:
@@ -247,7 +248,11 @@ def _joined(a: Array, b: Array) -> Array:
 
 
 def _is_whole(array: Array) -> bool:
-    """Whether all fields that are stored to are all there are: others would be overwritten."""
+    """Whether all fields that are stored to are all there are, for others would be overwritten; and of many, whether
+    most are accessed.
+    """
+    if array.fields > _FEW_FIELDS and 2 * len({offset for _, offset in array.places}) < array.fields:
+        return False
     if array.fields == 1 or not array.stored:
         return True
     return {offset for _, offset in array.places} >= set(range(array.fields))
@@ -375,5 +380,8 @@ def _is_conditional(node: Node, work: Work) -> bool:
 def elements_of_vector(view: View, arrays: tuple[Array, ...]) -> int:
     """Indices to do at a time, so that the widest of the arrays is loaded 16 bytes at a time."""
     sizes = [(type_bytes(view.concrete(a.type)) or 4) for a in arrays]
+    if any(a.fields > _FEW_FIELDS for a in arrays):
+        # of a thread that has several already
+        return max(WIDEST // min(s * a.fields for s, a in zip(sizes, arrays, strict=True)), 2)
     single = [s // 3 if s % 3 == 0 else s for s in sizes]
     return max(WIDEST // max(single), 2)
