@@ -140,6 +140,11 @@ REFUSED = {
     "an array of the thread's own": ROWS.replace("float sum", "float kept[4] = {}; float sum").replace(
         "sum += row[j]", "kept[j / 32] += row[j]; sum += kept[j / 32]"
     ),
+    "parts of the grid that each block keeps": ROWS.replace(
+        "atomicAdd(&out[blockIdx.x], sum)", "out[blockIdx.x] = sum"
+    )
+    .replace("int j = threadIdx.x", "int j = blockIdx.x * blockDim.x + threadIdx.x")
+    .replace("j += blockDim.x", "j += gridDim.x * blockDim.x"),
     "a barrier": ROWS.replace("sum += row[j]", "sum += row[j]; __syncthreads()"),
 }
 

@@ -44,26 +44,30 @@ __global__ void row_sums(const float* in, float* out, int cols) {
 ```
 
 It takes loops that begin at the thread's number, or the grid's, and step by that of all threads. Left alone: loops
-that store to an array under a condition, that are left early, or in which threads wait for each other.
+that store to an array under a condition, that are left early, or in which threads wait for each other, and those over
+the grid's data of which each block keeps its own part, `partial[blockIdx.x]`.
 """
 
 from __future__ import annotations
 
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from tree_sitter import Node
+
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.reading import (
     View,
     assigned,
     refusing,
+    stores,
 )
 from warplens_tools.rewrite.common.strided_work import strided_arrays
-from warplens_tools.rewrite.common.vectors import CAVEAT
+from warplens_tools.rewrite.common.vectors import CAVEAT, Array, Work
 from warplens_tools.rewrite.common.widened import widened
 
 _SUMS = "; sums are added up in another order"
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
-    found = widened(view, target, strided_arrays, "no loop strides over data by the number of its threads")
+    found = widened(view, target, _read, "no loop strides over data by the number of its threads")
     sums = any(
         name not in {a.name for a in arrays}
         for loop, arrays in found.loops
@@ -72,6 +76,22 @@ def _apply(view: View, target: Target) -> RewriteResult:
     return RewriteResult(
         found.edits, title="Walk the data in vectors", caveat=CAVEAT + (_SUMS if sums else "")
     )
+
+
+def _read(view: View, loop: Node) -> tuple[Work, tuple[Array, ...]]:
+    """As `strided_arrays`, of a loop whose elements may be other threads' as well.
+
+    Raises:
+        Refused: so does that; each block keeps what its own elements come to, as partial sums.
+    """
+    step = view.forms.loop(loop).step
+    if step is not None and any(s.kind == "grid size" for s in step.symbols):
+        for place in (e for e in stores(view, view.body) if e.start_byte >= loop.end_byte):
+            where = view.place(place)
+            form = where.traced if where is not None and where.space == "global" else None
+            if form is not None and form.coefficient("blockIdx.x") and not form.coefficient("threadIdx.x"):
+                raise Refused("each block keeps what its own elements come to")
+    return strided_arrays(view, loop)
 
 
 REWRITE = Rewrite(
