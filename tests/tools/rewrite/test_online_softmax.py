@@ -150,3 +150,33 @@ REFUSED = {
 def test_other_passes_are_left_alone(name: str) -> None:
     assert REFUSED[name] != SOFTMAX
     assert rewritten("online-softmax", REFUSED[name])[0].refused
+
+
+COLUMNS = """
+__global__ void channels(const float* in, float* out, int C, int HW) {
+  int p = blockIdx.x * blockDim.x + threadIdx.x;
+  if (p >= HW) return;
+  float m = BEGIN;
+  for (int c = FIRST; c < C; c++) m = fmaxf(m, in[c * HW + p]);
+  float s = 0;
+  for (int k = 0; k < C; ++k) s += expf(in[k * HW + p] - m);
+  for (int c = 0; c < C; c++) out[c * HW + p] = expf(in[c * HW + p] - m) / s;
+}
+"""
+COLUMNS_MAIN = (
+    "  int n = atoi(argv[1]); Device<float> x(33 * n), y(33 * n, 3); channels<<<(n + 63) / 64, 64>>>(x, y, 33, n);\n"
+    "  y.show(); channels<<<(n + 63) / 64, 64>>>(x, y, 1, n); y.show();"
+)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("begin", ["-INFINITY", "-1e30f"])
+def test_a_thread_that_walks_a_column_by_itself(begin: str) -> None:
+    code = COLUMNS.replace("BEGIN", begin).replace("FIRST", "0")
+    after = holds("online-softmax", program(code, COLUMNS_MAIN), (70,), (5,), relative=1e-5)
+    assert after.count("for (int") == code.count("for (int") - 1 and "of the thread's elements" not in after
+    for other in (
+        code.replace("c = 0; c < C; c++) m", "c = 0; c < HW; c++) m"),
+        code.replace("= 1; c <", "= 2; c <"),
+    ):
+        assert other == code or rewritten("online-softmax", program(other, COLUMNS_MAIN))[0].refused

@@ -43,8 +43,9 @@ __global__ void log_sums(const float* in, float* out, int cols) {
 }
 ```
 
-Left alone: passes that do more than find the maximum and add up, rows that differ between them, and a row that a
-single thread walks: give it to a warp or a block first.
+A thread that walks a column by itself, as the channels of its pixel, has one pass less in the same way. Left alone:
+passes that do more than find the maximum and add up, rows that differ between them, and a row that a single thread
+walks: give it to a warp or a block first.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class _Pair(msgspec.Struct, frozen=True):
 def _apply(view: View, target: Target) -> RewriteResult:
     style, edits, done = Style(view), list[TextEdit](), set[int]()
     why = "no two passes of a warp or a block find a maximum and add up exponentials less it"
-    for first, second, group in read_pairs(view):
+    for first, second, group in (*read_pairs(view), *read_pairs(view, alone=True)):
         lines = range(view.span(first.loop).line, view.span(second.loop).end_line + 1)
         if first.loop.id in done or (target.lines and not set(lines) & set(target.lines)):
             continue
@@ -137,11 +138,20 @@ def _pair(view: View, first: Pass, second: Pass, group: Group) -> _Pair | None:
         raise Refused("maximum and sum are not of one floating-point type")
     if found[1].value is None or not _ZERO.fullmatch(view.code(found[1].value)):
         raise Refused("the sum does not begin at zero")
+    if first.alone and _is_row(view, first, value):
+        raise Refused("the row is a single thread's")
     pair = _Pair(first, second, group, found[0], found[1], value, exponential)
     _check_between(view, pair)
     if first.skipped:
         _check_skipped(view, pair)
     return pair
+
+
+def _is_row(view: View, one: Pass, value: Node) -> bool:
+    """Whether a thread walks neighbouring elements by itself, which a warp or a block should."""
+    pointers = (view.place(e) for e in view.elements(value))
+    growths = (p.traced.growth(one.counter) for p in pointers if p is not None and p.traced is not None)
+    return any(growth is None or growth.value == 1 for growth in growths)
 
 
 def _maximum(view: View, one: Pass) -> tuple[str, Node] | None:
@@ -288,10 +298,11 @@ def _edits(view: View, style: Style, pair: _Pair) -> list[TextEdit]:
     first, most, total, function = pair.first, pair.most.name, pair.sum.name, pair.exponential
     kind, one = pair.most.type, _ONE[pair.most.type]
     value, own = style.local("value"), style.local("own")
+    step = view.written(first.step) if first.alone else f"{first.name} += {view.written(first.step)}"
     body = [
         *_COMMENT.findall(view.written(first.loop)),
         f"for ({first.type} {first.name} = {view.written(pair.second.first)}; "
-        f"{first.name} < {view.written(first.limit)}; {first.name} += {view.written(first.step)}) {{",
+        f"{first.name} < {view.written(first.limit)}; {step}) {{",
         f"  const {kind} {value} = {view.written(pair.value)};",
         f"  if ({value} > {most}) {{",
         indented(f"{total} = {total} * {function}({most} - {value}) + {one};\n{most} = {value};", 2),
@@ -299,12 +310,15 @@ def _edits(view: View, style: Style, pair: _Pair) -> list[TextEdit]:
         f"    {total} += {value} == {most} ? {one} : {function}({value} - {most});",
         "  }",
         "}",
-        f"const {kind} {own} = {most};  // of the thread's elements",
+        *(() if first.alone else (f"const {kind} {own} = {most};  // of the thread's elements",)),
     ]
     found = [_in_place(view, style, first.loop, "\n".join(body))]
     comments = _COMMENT.findall(view.written(pair.second.loop))
     scaled = f"if ({own} != {most}) {total} *= {function}({own} - {most});"
-    found.append(_in_place(view, style, pair.second.loop, "\n".join([*comments, scaled])))
+    if first.alone:
+        found.append(_removed(view, pair.second.loop))
+    else:
+        found.append(_in_place(view, style, pair.second.loop, "\n".join([*comments, scaled])))
     if pair.sum.statement.start_byte > first.loop.end_byte:
         declaration = view.written(pair.sum.statement)
         above = insert_before(view.tree, first.loop, declaration)

@@ -54,6 +54,8 @@ class Pass(msgspec.Struct, frozen=True):
     stride: Form
     #: Elements at the row's begin that it leaves out.
     skipped: int
+    #: One thread walks the row, element by element; the step is the header's own then.
+    alone: bool = False
 
     @property
     def body(self) -> Node:
@@ -175,6 +177,24 @@ def _loops(block: Node, top: Node | None = None) -> Iterator[tuple[Node, Node]]:
             yield from _loops(node, top or node)
 
 
+def _alone(view: View, loop: Node) -> Pass | None:
+    """The pass of a thread that walks a row element by element."""
+    known, initial = view.forms.loop(loop), loop.child_by_field_name("initializer")
+    update, condition = loop.child_by_field_name("update"), loop.child_by_field_name("condition")
+    declared = declared_in(view, initial) if initial is not None and initial.type == "declaration" else []
+    if len(declared) != 1 or known.step is None or known.step.value != 1 or known.comparison != "<":
+        return None
+    first, test = declared[0].value, unwrapped(condition) if condition is not None else loop
+    start = view.value(first)
+    if first is None or update is None or start not in (0, 1) or declared[0].stars or start is None:
+        return None
+    if view.code(field(test, "left")) != declared[0].name:
+        return None
+    counted = (known.counter, known.step, start)
+    limit = field(test, "right")
+    return Pass(loop, loop, declared[0].name, declared[0].type, first, limit, update, *counted, alone=True)
+
+
 def _pass(view: View, top: Node, loop: Node) -> Pass | None:
     known, initial = view.forms.loop(loop), loop.child_by_field_name("initializer")
     update, condition = loop.child_by_field_name("update"), loop.child_by_field_name("condition")
@@ -213,19 +233,18 @@ def _numbers_threads(form: Form | None) -> bool:
     return symbol.name == "threadIdx.x" or is_lane
 
 
-def read_pairs(view: View) -> Iterator[tuple[Pass, Pass, Group]]:
+def read_pairs(view: View, *, alone: bool = False) -> Iterator[tuple[Pass, Pass, Group]]:
     """Every two passes over the same elements, one right after the other in a block, and what is between them.
 
-    The first may leave out the row's first element.
+    The first may leave out the row's first element. `alone`: passes of a thread that walks a row by itself, instead of
+    those of a warp or a block.
     """
     for block in walk(view.body):
         loops = [n for n in block.named_children if n.type == "for_statement"]
-        passes = [one for n in loops if (one := _pass(view, n, n)) is not None]
-        for first, second in itertools.pairwise(passes):
-            same = all(
-                squeezed(view.code(a)) == squeezed(view.code(b))
-                for a, b in ((first.limit, second.limit), (first.step, second.step))
-            )
+        read = [_alone(view, n) if alone else _pass(view, n, n) for n in loops]
+        for first, second in itertools.pairwise(one for one in read if one is not None):
+            ends = ((first.limit, second.limit), *(() if alone else ((first.step, second.step),)))
+            same = all(squeezed(view.code(a)) == squeezed(view.code(b)) for a, b in ends)
             starts = [view.forms.form(p.first) for p in (first, second)]
             if not same or first.type != second.type or None in starts or second.skipped:
                 continue
