@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import re
+
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS
 from warplens_tools.rewrite.common.counting import Counting, counting
 from warplens_tools.rewrite.common.declared import plainly_declared_in
-from warplens_tools.rewrite.common.reading import View, assigned, field, operator_of, unwrapped
+from warplens_tools.rewrite.common.reading import View, assigned, field, operator_of, squeezed, unwrapped
 
 Span = tuple[int, int]
 #: Variables made of variables are followed this far.
 _DEEP = 8
+_PLACE = re.compile(r"threadIdx\.([xyz])")
 _CHOSEN = {"min": min, "max": max}
 
 
@@ -28,6 +31,9 @@ def span_of(view: View, node: Node | None, depth: int = 0) -> Span | None:
         return span_of(view, field(node, "value"), depth + 1)
     if node.type == "identifier":
         return _of_name(view, node, depth)
+    place = _PLACE.fullmatch(squeezed(view.code(node))) if node.type == "field_expression" else None
+    if place is not None:
+        return _in_block(view, "xyz".index(place[1]))
     if node.type == "binary_expression":
         left, right = (span_of(view, field(node, side), depth + 1) for side in ("left", "right"))
         return _joined(operator_of(node), left, right)
@@ -39,6 +45,13 @@ def span_of(view: View, node: Node | None, depth: int = 0) -> Span | None:
             choose = _CHOSEN[name]
             return choose(low for low, _ in known), choose(high for _, high in known)
     return None
+
+
+def _in_block(view: View, axis: int) -> Span | None:
+    """The places of a block's threads along an axis, where all launches have constant blocks."""
+    extents = [site.block_value[axis] for site in view.model.launches_of(view.kernel)]
+    known = [e for e in extents if e is not None]
+    return (0, max(known) - 1) if known and len(known) == len(extents) else None
 
 
 def _joined(kind: str, left: Span | None, right: Span | None) -> Span | None:
