@@ -278,6 +278,35 @@ def test_rows_of_images_are_a_step_apart() -> None:
     assert describe(loaded.index) == "2 * blockIdx.y * src.step + 2 * threadIdx.x"
 
 
+def test_rows_are_a_pitch_in_bytes_apart() -> None:
+    body = "float* row = (float*)((char*)data + blockIdx.y * pitch); row[threadIdx.x] = row[threadIdx.x + 1];"
+    text = SourceText(f"__global__ void k(float* data, size_t pitch) {{ {body} }}\n")
+    tree = parse_tree(text)
+    stored, loaded = accesses(tree, model_of(tree, "k.cu").kernels[0])
+    assert (stored.name, stored.space, stored.element_type) == ("data", "global", "float")
+    assert stored.index is not None and loaded.index is not None
+    assert describe(stored.index) == "blockIdx.y * pitch / 4 + threadIdx.x"
+    assert describe(loaded.index) == "1 + blockIdx.y * pitch / 4 + threadIdx.x"
+
+
+@pytest.mark.parametrize(
+    ("index", "name"),
+    [("blockIdx.z", "As[blockIdx.z]"), ("n", "As[n]"), ("threadIdx.x", "a"), ("in[0]", "a")],
+)
+def test_each_block_has_an_array_of_a_table_of_them(index: str, name: str) -> None:
+    body = f"const float* a = As[{index}]; out[threadIdx.x] = a[2 * threadIdx.x + 1];"
+    text = SourceText(
+        f"__global__ void k(const float* const* __restrict__ As, const int* in, float* out, int n) {{ {body} }}\n"
+    )
+    tree = parse_tree(text)
+    found = [a for a in accesses(tree, model_of(tree, "k.cu").kernels[0]) if a.name == name]
+    assert len(found) == 1
+    (one,) = found
+    index_of = describe(one.index) if one.index is not None else None
+    known = name != "a"
+    assert (one.space, index_of) == (("global", "1 + 2 * threadIdx.x") if known else ("unknown", None))
+
+
 @pytest.mark.parametrize("real", ["float", "REAL"])
 def test_arrays_of_the_file_are_known_where_a_macro_is_in_the_kernel(real: str) -> None:
     """The kernel then has a tree of its own, in which the file's declarations do not stand."""

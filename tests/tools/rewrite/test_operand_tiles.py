@@ -512,3 +512,35 @@ def test_blocks_beyond_a_triangle_do_nothing() -> None:
     text = program(*PROGRAMS["a triangle, elements by macros that end with the kernel"])
     after = holds("register-tile", text, (150, 3, 20), relative=1e-5, absolute=1e-5)
     assert re.search(r"if \(j0 >= i0 \+ \w+\) return;", after)
+
+
+BATCHED = """
+__global__ void batched(const float* const* As, const float* const* Bs, float* const* Cs, int m, int n, int k) {
+  const float* a = As[blockIdx.z];
+  const float* b = Bs[blockIdx.z];
+  float* c = Cs[blockIdx.z];
+  int row = blockIdx.y * blockDim.y + threadIdx.y;
+  int col = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row < m && col < n) {
+    float s = 0;
+    for (int i = 0; i < k; i++) s += a[row * k + i] * b[i * n + col];
+    c[row * n + col] = s;
+  }
+}
+"""
+BATCHED_MAIN = """
+  int m = atoi(argv[1]), n = atoi(argv[2]), k = atoi(argv[3]);
+  Device<float> a(3 * m * k), b(3 * k * n, 2), c(3 * m * n, 3);
+  std::vector<float*> as, bs, cs;
+  for (int i = 0; i < 3; i++) {
+    as.push_back(a.data + i * m * k); bs.push_back(b.data + i * k * n); cs.push_back(c.data + i * m * n);
+  }
+  batched<<<dim3((n + 15) / 16, (m + 15) / 16, 3), dim3(16, 16)>>>(as.data(), bs.data(), cs.data(), m, n, k);
+  c.show();
+"""
+
+
+@pytest.mark.compiler
+def test_each_block_has_matrices_of_a_table_of_them() -> None:
+    for slug in ("register-tile", "shared-tile"):
+        holds(slug, program(BATCHED, BATCHED_MAIN), (17, 33, 9), (70, 5, 40), relative=1e-5, absolute=1e-4)

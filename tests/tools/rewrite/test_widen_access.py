@@ -17,6 +17,21 @@ __global__ void saxpy(const float* x, float* y, float a, int n) {
 void run(const float* x, float* y, int n) { saxpy<<<(n + 255) / 256, 256>>>(x, y, 2.0f, n); }
 """
 PROGRAMS = {
+    "rows a pitch in bytes apart": (
+        """
+__global__ void add(const float* a, const float* b, float* c, size_t pitch, int width, int height) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x >= width || y >= height) return;
+  const float* ra = (const float*)((const char*)a + y * pitch);
+  const float* rb = (const float*)((const char*)b + y * pitch);
+  float* rc = (float*)((char*)c + y * pitch);
+  rc[x] = ra[x] + rb[x];
+}
+""",
+        N + "  Device<float> a(4 * n + 40), b(4 * n + 40, 2), c(4 * n + 40, 3);\n"
+        "  add<<<dim3((n + 31) / 32, 2), dim3(32, 2)>>>(a + o, b + o, c + o, (n + 3) * 4, n, 3); c.show();",
+    ),
     "four pixels a thread by hand": (
         """
 __global__ void gray4(const unsigned char* rgb, unsigned char* gray, int n) {

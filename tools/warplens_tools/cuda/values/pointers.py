@@ -20,6 +20,7 @@ from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.cuda.values.integer_names import QUALIFIER
 from warplens_tools.cuda.values.last_set import last_set, set_anew
+from warplens_tools.cuda.values.rescaled import rescaled
 
 Space = Literal["global", "shared", "local", "constant", "unknown"]
 
@@ -117,11 +118,8 @@ class PointerReader:
         """A local pointer declared without a value: what it was set to last, where every way comes past that."""
         found = last_set(self.reader.tree, binding, node.start_byte)
         operator = found.part("operator") if found is not None else None
-        return (
-            self.pointer(found.part("right"))
-            if found and operator is not None and operator.type == "="
-            else None
-        )
+        is_plain = found and operator is not None and operator.type == "="
+        return self.pointer(found.part("right")) if found and is_plain else None
 
     def _from_caller(self, node: Node, binding: Binding, handed: Pointer) -> Pointer:
         """A parameter of a called function: the caller's pointer, as far on as the function has advanced it."""
@@ -227,7 +225,7 @@ class PointerReader:
         each = layouts.bytes(found.type) if found is not None else None
         if base is None or found is None or not each or found.pointer or found.size <= each:
             return None
-        start = _rescaled(base.traced, layouts.bytes(base.element_type), each)
+        start = rescaled(base.traced, layouts.bytes(base.element_type), each)
         inside = forms.number(found.offset // each) if found.offset % each == 0 else None
         offset = self._advanced(start, inside)
         return msgspec.structs.replace(base, element_type=self._plain(found.type), traced=offset)
@@ -294,12 +292,23 @@ class PointerReader:
     def subscript(self, node: Node) -> Pointer | None:
         """tile[i], as a pointer: a row of an array of more dimensions."""
         found = self.element(node)
-        return found if found is not None and self.is_row(node) else None
+        return self._of_table(node) if found is None else found if self.is_row(node) else None
+
+    def _of_table(self, node: Node) -> Pointer | None:
+        """`As[blockIdx.z]` of `const float* const* As`: an array for each block."""
+        base, indices = node.child_by_field_name("argument"), node.child_by_field_name("indices")
+        name = self.tree.code_of(base) if base is not None else ""
+        binding = self.reader.kernel.constants.binding(name, node.start_byte)
+        parameter = self.objects.get(name) if binding is not None and self._is_parameter(binding) else None
+        table = _TABLE.fullmatch(parameter.type) if parameter is not None else None
+        index = self.reader.form(indices.named_children[0]) if table is not None and indices else None
+        name = "".join(self.tree.code_of(node).split())
+        known = table is not None and index is not None and index.uniform and self._plain(table[1])
+        return Pointer(name, "global", known, forms.ZERO) if known else None
 
     def is_row(self, node: Node) -> bool:
         """Whether the subscript leaves extents to go through, so that it reads nothing yet."""
-        base = self.pointer(node.child_by_field_name("argument"))
-        return base is not None and bool(base.inner)
+        return bool((base := self.pointer(node.child_by_field_name("argument"))) and base.inner)
 
     def element(self, node: Node) -> Pointer | None:
         """Where `p[i]` stands."""
@@ -352,7 +361,7 @@ class PointerReader:
         element = self._plain(" ".join(words[:-1]))
         if element == pointer.element_type and not pointer.inner:
             return pointer
-        offset = _rescaled(pointer.traced, type_bytes(pointer.element_type), type_bytes(element))
+        offset = rescaled(pointer.traced, type_bytes(pointer.element_type), type_bytes(element))
         return msgspec.structs.replace(pointer, element_type=element, traced=offset, inner=())
 
 
@@ -372,19 +381,8 @@ _ACCESSOR = re.compile(
 )
 #: `const PtrStepSz<uchar>`
 _PITCHED = re.compile(r"(?:const\s+)?(?:\w+::)*PtrStep(?:Sz)?\s*<(?P<element>[\w\s:]+)>")
+_TABLE = re.compile(r"(?:const\s+)?([\w:]+)(?:\s+const)?\s*\*[\s\w]*\*[\s\w]*")
 _EXTENT = re.compile(r"\[([^\]]+)\]")
-
-
-def _rescaled(offset: Form | None, old: int | None, new: int | None) -> Form | None:
-    """An offset in elements of `old` bytes, in elements of `new` bytes; None where it does not divide."""
-    if offset is None or offset == forms.ZERO:
-        return offset
-    if old is None or new is None:
-        return None
-    scaled = [(symbols, factor * old) for symbols, factor in offset.terms]
-    if any(factor % new for _, factor in scaled):
-        return None
-    return Form(tuple((symbols, factor // new) for symbols, factor in scaled))
 
 
 _POINTERS = {
