@@ -45,10 +45,19 @@ PLAIN = MOMENTS.replace(
 )
 
 
+#: Elements at the thread's place itself, without a variable for it.
+BY_PLACE = (
+    PLAIN.replace("[t]", "[threadIdx.x]")
+    .replace("[t + k]", "[threadIdx.x + k]")
+    .replace("t < k", "threadIdx.x < k")
+)
+
+
 @pytest.mark.compiler
+@pytest.mark.parametrize("code", [PLAIN, BY_PLACE])
 @pytest.mark.parametrize("slug", ["warp-reduction", "tree-by-shuffle"])
-def test_each_array_has_a_tree_of_its_own(slug: str) -> None:
-    after = holds(slug, program(PLAIN, MAIN), (3, 300), (1, 5), relative=1e-5)
+def test_each_array_has_a_tree_of_its_own(slug: str, code: str) -> None:
+    after = holds(slug, program(code, MAIN), (3, 300), (1, 5), relative=1e-5)
     assert after.count("__shfl_down_sync") == (6 if slug == "warp-reduction" else 3)
 
 

@@ -49,7 +49,9 @@ def _arrays(reader: BoundReader, join: Node) -> set[str]:
         return set()
     found = set[str]()
     for node in walk(join):
-        if node.type in ("update_expression", "pointer_expression", "declaration", "field_expression"):
+        if node.type in ("update_expression", "pointer_expression", "declaration"):
+            return set()
+        if node.type == "field_expression" and squeezed(reader.code(node)) != "threadIdx.x":
             return set()
         if node.type == "subscript_expression":
             found.add(reader.code(node.child_by_field_name("argument")))
