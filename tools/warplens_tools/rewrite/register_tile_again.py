@@ -88,20 +88,27 @@ void run(const float* a, const float* b, float* c, int n) {
 }
 ```
 
-Tiles of shortest paths may be filled with what their minimum ignores (`INF`) instead of zeros. Left alone: tiles that
+Tiles may be flat, `tile[ty * TILE + tx]`, as wide as a template says, or as their block where launches say that. Tiles
+of shortest paths may be filled with what their minimum ignores (`INF`) instead of zeros. Left alone: tiles that
 are filled by more than one element a thread, or hold what is no row and no column, and fills that may change a result.
 """
 
 from __future__ import annotations
 
+import re
+
 from warplens_tools.cuda.parse import parse
 from warplens_tools.rewrite import register_tile
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.flat_tiles import untiled
-from warplens_tools.rewrite.common.reading import View, refusing
+from warplens_tools.rewrite.common.reading import View, refusing, squeezed
 from warplens_tools.rewrite.common.texts import between
-from warplens_tools.text import TextEdit
+from warplens_tools.text import SourceText, TextEdit
 
+#: The constant that says how deep tiles are.
+_DEPTH = re.compile(
+    r"^[ \t]*(?:constexpr int (\w+) = |#define (\w+) )\d+;?[ \t]+// steps of [^\n]*\n", re.MULTILINE
+)
 TITLE = "Tile anew, several outputs a thread"
 
 
@@ -116,7 +123,19 @@ def _apply(view: View, target: Target) -> RewriteResult:
     tiled = register_tile.REWRITE.apply(plain, model, kernel, target)
     if not tiled.edits:
         raise Refused(tiled.refused)
-    return RewriteResult(between(view.text, plain.apply(list(tiled.edits))), TITLE, caveat=tiled.caveat)
+    after = _as_deep(view, plain.apply(list(tiled.edits)))
+    return RewriteResult(between(view.text, after), TITLE, caveat=tiled.caveat)
+
+
+def _as_deep(view: View, after: SourceText) -> SourceText:
+    """The text with tiles as deep as those of a template were: other instantiations go by its number too."""
+    extents = {squeezed(e) for a in view.kernel.arrays if a.space == "shared" for e in a.extents}
+    sides = extents & set(view.kernel.template_parameters)
+    depth = _DEPTH.search(after.text)
+    if len(sides) != 1 or depth is None:
+        return after
+    rest = after.text[: depth.start()] + after.text[depth.end() :]
+    return SourceText(re.sub(rf"\b{depth[1] or depth[2]}\b", sides.pop(), rest))
 
 
 REWRITE = Rewrite(
