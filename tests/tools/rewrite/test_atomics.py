@@ -471,3 +471,28 @@ def test_what_integers_of_the_same_bits_join(returns: str, body: str, value: str
     assert ("partial = -0.0f" in after) == (value == "fabsf(x[i])")
     other = text.replace("__float_as_int(value)", "__float_as_int(-value)")
     assert other != text and rewritten("reduce-before-atomic", other)[0].refused
+
+
+TABLE_ROWS = """
+__global__ void gradients(const int* ids, const float* grad, float* table, int tokens, int dim) {
+  int t = blockIdx.x;
+  int id = ids[t];
+  for (int d = threadIdx.x; d < dim; d += blockDim.x) atomicAdd(&table[id * dim + d], grad[t * dim + d]);
+}
+"""
+
+
+@pytest.mark.compiler
+def test_as_many_blocks_as_a_number_says_are_no_bins() -> None:
+    """The number that nothing in the kernel uses counts its tokens, of which each may have any row of the table."""
+    main = (
+        "  int n = atoi(argv[1]), dim = 5, words = 40; Device<int> ids(n); Device<float> g(n * dim), t(200);\n"
+        "  std::vector<int> h(n); for (int i = 0; i < n; i++) h[i] = (i * 29 + 37) % words;\n"
+        "  cudaMemcpy(ids.data, h.data(), n * sizeof(int), cudaMemcpyHostToDevice);\n"
+        "  gradients<<<n, 32>>>(ids, g, t, n, dim); t.show();"
+    )
+    twice = TABLE_ROWS.replace("table[id * dim + d]", "table[id * dim + d / 2]")
+    after = holds("private-histogram", program(twice, main), (3,), (90,), relative=1e-4, absolute=1e-4)
+    assert "tokens * dim" not in after
+    # each thread of a block has places of its own
+    assert rewritten("private-histogram", program(TABLE_ROWS, main))[0].refused

@@ -60,7 +60,7 @@ from warplens_tools.cuda.syntax.types import integer_type, type_bytes
 from warplens_tools.cuda.values.arithmetic_types import TypeReader
 from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common import shared_words
-from warplens_tools.rewrite.common.bins import bins_of
+from warplens_tools.rewrite.common.bins import bins_of, each_its_own
 from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import (
@@ -131,6 +131,8 @@ def _apply(view: View, target: Target) -> RewriteResult:
     every = _counts(view, target)
     launches = Launches(view.text, view.model, view.kernel)
     strided = Strided(view, launches)
+    if strided.axis is None and all(each_its_own(view, base) for c in every for base in c.bases):
+        raise Refused("no two threads of a block go to one place")
     if any(c.partly for c in every):
         groups = strided.style.constant("kSharedGroups", str(_groups(every)))
         every = tuple(msgspec.structs.replace(c, bins=groups) if c.partly else c for c in every)

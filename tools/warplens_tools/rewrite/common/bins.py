@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many bins a histogram has, by what its indices are made of."""
+"""How many bins a histogram has, by what its indices are made of, and whether a block counts into one twice."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.cuda.syntax.types import integer_type, vector_element
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import declared_in, plainly_declared_in, unqualified
+from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import (
     WORD,
     View,
@@ -46,6 +47,27 @@ def bins_of(view: View, indices: list[Node], array: str) -> tuple[str, int | Non
     raise Refused(f"how many bins {array} has is not known")
 
 
+def each_its_own(view: View, base: Node) -> bool:
+    """Whether threads of a block go to neighbouring places by their number, once each: `row * width + threadIdx.x`."""
+    call, loops = base.parent, 0
+    while call is not None and call.type != "call_expression":
+        call = call.parent
+    given = field(call, "arguments").named_children if call is not None else []
+    pointer = view.pointers.pointer(given[0]) if given else None
+    form, at = (pointer.traced if pointer is not None else None), call
+    while at is not None and at.id != view.body.id:
+        loops += at.type in LOOPS
+        at = at.parent
+    own = (
+        [symbols for symbols, _ in form.terms if any(s.mentions("threadIdx.x") for s in symbols)]
+        if form
+        else []
+    )
+    strides = form is not None and any("blockDim.x" in (s.name for s in symbols) for symbols, _ in form.terms)
+    plain = len(own) == 1 and [s.name for s in own[0]] == ["threadIdx.x"]
+    return plain and (loops == 0 or (loops == 1 and strides))
+
+
 def _row(view: View, index: Node) -> tuple[str, Node]:
     """Of `label * dims + d` with `d` below `dims`: `dims` and `label`; "" and the index itself of any other."""
     node = unwrapped(index)
@@ -63,10 +85,20 @@ def _row(view: View, index: Node) -> tuple[str, Node]:
 
 
 def _unused(view: View) -> Iterator[str]:
-    """Whole numbers that the kernel takes and does not use: one alone says how many there are of something."""
+    """Whole numbers that the kernel takes and does not use: one alone says how many there are of something, unless the
+    blocks are as many.
+    """
     used = set(WORD.findall(view.code(view.body)))
+    launches = Launches(view.text, view.model, view.kernel)
     for one in view.kernel.parameters:
-        if not one.pointer and integer_type(unqualified(one.type)) is not None and one.name not in used:
+        if one.pointer or integer_type(unqualified(one.type)) is None or one.name in used:
+            continue
+        by_grid = False
+        for launch in launches.read():
+            grid = [*launch.grid.written, *(launches.meaning(e, launch) for e in launch.grid.written)]
+            given = set(WORD.findall(launches.argument(launch, one.name)))
+            by_grid = by_grid or bool(given & set(WORD.findall(" ".join(grid))))
+        if not by_grid:
             yield one.name
 
 
