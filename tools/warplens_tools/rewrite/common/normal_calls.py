@@ -258,7 +258,8 @@ class _Calls:
         root = left.child_by_field_name("argument") if left is not None else None
         if root is None or left is None or right is None or left.type != "subscript_expression":
             return ()
-        helper = _Helper(self._element(root, pairs), *map(tuple, zip(*pairs, strict=True)), (), put)
+        names, types = tuple(n for n, _ in pairs), tuple(t for _, t in pairs)
+        helper = _Helper(self._element(root, pairs), names, types, (), put)
         arguments = dict(zip(helper.names, (self.written(n) for n in given), strict=True))
         if self._hides(helper) or any(_EFFECT.search(a) for a in arguments.values()):
             return ()

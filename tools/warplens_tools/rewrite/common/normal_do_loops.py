@@ -113,9 +113,10 @@ class _Reader(BoundReader):
 
     def _ends(self, loop: Node) -> bool:
         """Whether a kernel does nothing behind a loop."""
-        after = [n for n in loop.parent.named_children if loop.parent and n.start_byte > loop.end_byte]
-        outer = self.body is not None and loop.parent is not None and loop.parent.id == self.body.id
-        return outer and all(n.type == "comment" for n in after)
+        outer = loop.parent
+        if outer is None or self.body is None or outer.id != self.body.id:
+            return False
+        return all(n.type == "comment" for n in outer.named_children if n.start_byte > loop.end_byte)
 
 
 def _changing(name: str) -> str:

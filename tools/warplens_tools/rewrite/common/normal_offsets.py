@@ -99,19 +99,16 @@ class _Reader(BoundReader):
 
     def _is_uniform(self, term: Node) -> bool:
         """Whether a term is the same for all threads: parameters of whole numbers, and constants of the file."""
-        own = {
-            d for n in walk(self.body) if n.type == "init_declarator" for d in WORD.findall(self.code(n))[:1]
-        }
+        if _NUMBER.fullmatch(self.code(term)):
+            return True
+        inside = list(walk(self.body)) if self.body is not None else []
+        own = {d for n in inside if n.type == "init_declarator" for d in WORD.findall(self.code(n))[:1]}
         whole = {p.name for p in self.kernel.parameters if re.fullmatch(r"(?:const )?int", p.type)}
         others = {p.name for p in self.kernel.parameters} - whole
         words = set(WORD.findall(self.code(term)))
-        changed = self.body is not None and any(self.changes(self.body, w) for w in words)
-        return (
-            _PLAIN.fullmatch(self.code(term)) is not None
-            and not words & (own | others)
-            and bool(words)
-            and not changed
-        ) or _NUMBER.fullmatch(self.code(term)) is not None
+        if not words or words & (own | others) or not _PLAIN.fullmatch(self.code(term)):
+            return False
+        return not any(self.body is not None and self.changes(self.body, w) for w in words)
 
     def _limits(self, name: str, here: str, first: str) -> Iterator[TextEdit]:
         """The comparisons of a number with what limits it, of the thread's own number instead."""
