@@ -72,6 +72,8 @@ def test_rows_from_the_first_on() -> None:
     "change",
     [
         ("int first,", "long first,"),  # a sum of another type
+        ("int r = first", "unsigned int r = first"),  # a difference below zero would be a large number
+        ("int rows,", "unsigned rows,"),
         ("if (r < rows)", "if (r < rows && x[r] < r)"),
         ("    float s = 0;", "    first = 2;\n    float s = 0;"),
         ("    float s = 0;", "    r++;\n    float s = 0;"),

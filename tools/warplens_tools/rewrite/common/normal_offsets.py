@@ -17,7 +17,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.comparisons import FLIPPED
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
-from warplens_tools.rewrite.common.normal_bounds import VARIES, WORD, BoundReader, bare
+from warplens_tools.rewrite.common.normal_bounds import SIGNED, WORD, BoundReader, bare
 from warplens_tools.text import SourceText, TextEdit
 
 _OWN = re.compile(r"\b(?:threadIdx|blockIdx)\s*\.\s*([xyz])\b")
@@ -61,7 +61,8 @@ class _Reader(BoundReader):
             return ()
         if not rest or all(_NUMBER.fullmatch(self.code(t)) for t in rest) or self.changes(self.body, name):
             return ()
-        if not all(self._is_uniform(t) for t in rest):
+        # of unsigned ones a difference below zero would be a large number
+        if not SIGNED.fullmatch(written) or not all(self._is_uniform(t) for t in rest):
             return ()
         here, first = self.free(f"{name}Here"), " + ".join(self._written(t) for t in rest)
         limits = list(self._limits(name, here, first if len(rest) == 1 else f"({first})"))
@@ -127,6 +128,6 @@ class _Reader(BoundReader):
                     left, right, kind = right, left, FLIPPED.get(kind, "")
                 if left is None or right is None or self.code(left) != name or kind not in _LIMITS:
                     continue
-                if name not in self.words(right) and not VARIES.search(self.code(right)):
+                if self._is_uniform(right):
                     limit = self.text.slice(self.file.span(right))
                     yield TextEdit(self.file.span(part), f"{here} {kind} {limit} - {first}")
