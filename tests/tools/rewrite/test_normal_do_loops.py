@@ -59,8 +59,13 @@ def test_a_loop_whose_first_step_a_condition_lets_through() -> None:
     before = program(TRIAD, TRIAD_MAIN)
     assert "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim" in plain(before)
     holds("widen-loop", before, (1,), (191,), (192,), (1027,))
-    inside = TRIAD.replace("  if (i >= n) return;\n  do", "  if (i < n)\n  do")
-    assert inside != TRIAD and "do {" not in plain(program(inside, TRIAD_MAIN))
+    for inside in (
+        TRIAD.replace("  if (i >= n) return;\n  do", "  if (i < n)\n  do"),
+        TRIAD.replace("  if (i >= n) return;\n", "  if (i < n) {\n").replace("(i < n);", "(i < n);\n  }"),
+    ):
+        after = plain(program(inside, TRIAD_MAIN))
+        assert inside != TRIAD and "do {" not in after and "if (i < n)" not in after
+        holds("widen-loop", program(inside, TRIAD_MAIN), (1,), (191,), (1027,))
 
 
 @pytest.mark.compiler

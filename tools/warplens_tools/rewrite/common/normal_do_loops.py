@@ -54,7 +54,24 @@ class _Reader(BoundReader):
         edits = [TextEdit(word, f"while ({name} < {least or limit})"), TextEdit(tail, "")]
         if guard is not None and guard.type == "if_statement" and self._ends(loop):
             edits.append(TextEdit(self.text.with_line(self.file.span(guard)), ""))
+        elif guard is not None:
+            edits += self._unwrapped(loop, guard, f"{name} < {limit}")
         return tuple(edits)
+
+    def _unwrapped(self, loop: Node, clause: Node, asked: str) -> list[TextEdit]:
+        """The edits that take a condition away which a kernel ends with, and which has a loop alone."""
+        around = clause.parent
+        inside = around.child_by_field_name("consequence") if around is not None else None
+        alone = [n for n in inside.named_children if n.type != "comment"] if inside is not None else []
+        if around is None or inside is None or around.child_by_field_name("alternative") is not None:
+            return []
+        only = inside.id == loop.id or [n.id for n in alone] == [loop.id]
+        if not only or self.code(clause).strip()[1:-1].strip() != asked or not self._ends(around):
+            return []
+        whole, kept = self.file.span(around), self.file.span(loop)
+        begin, end = (self.text.offset(s.line, s.column) for s in (whole, kept))
+        last, behind = (self.text.offset(s.end_line, s.end_column) for s in (kept, whole))
+        return [TextEdit(self.text.span(begin, end), ""), TextEdit(self.text.span(last, behind), "")]
 
     def _steps(self, body: Node, name: str, limit: str) -> bool:
         """Whether a body ends with the step of its counter, and changes neither it nor the limit elsewhere."""
