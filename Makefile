@@ -14,7 +14,7 @@ export WARPLENS_CACHE := $(CURDIR)/.tools/cache
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.tools/pycache
 
-.PHONY: demo toolchain bench bench-gpu test tests test-all tests-all test-share test-fast test-gpu test-vscode vsix generate lint lint-extension format lock clean setup bench-index
+.PHONY: demo toolchain bench bench-gpu test tests test-all tests-all test-share test-fast test-gpu test-vscode packages vsix generate lint lint-extension format lock clean setup bench-index
 
 setup: $(READY)
 
@@ -76,6 +76,8 @@ TYPESCRIPT := extension/src extension/test extension/*.mjs tests/e2e/vscode
 
 test-vscode: toolchain lint-extension vsix
 	tests/e2e/vscode/run.sh
+
+packages: $(PACKAGES)
 
 $(PACKAGES): extension/package-lock.json tests/e2e/vscode/package-lock.json tests/e2e/vscode/prepare.sh
 	tests/e2e/vscode/prepare.sh

@@ -24,5 +24,6 @@ if ! "$python" -m venv --clear "$folder" 2>/dev/null; then
     exit 1
   fi
 fi
-"$folder/bin/python" -m pip install -qq --require-hashes -r requirements.lock
+# most of the modules are never imported: Python compiles those that are
+"$folder/bin/python" -m pip install -qq --no-compile --require-hashes -r requirements.lock
 "$folder/bin/python" -m pip install -qq --no-deps --no-build-isolation -e .

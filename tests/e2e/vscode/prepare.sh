@@ -52,7 +52,8 @@ install_vscode() {
   cd node_modules/code-server/lib/vscode
   quiet_npm install --omit=dev --ignore-scripts
   (cd extensions && quiet_npm install --omit=dev --ignore-scripts)
-  quiet_npm rebuild --foreground-scripts @vscode/spdlog @vscode/native-watchdog
+  # C++ that runs for some minutes: to optimise it would take longer than it saves.
+  CXXFLAGS=-O0 quiet_npm rebuild --foreground-scripts @vscode/spdlog @vscode/native-watchdog
 }
 
 command -v npm >/dev/null || { say "npm was not found; install Node.js"; exit 1; }
