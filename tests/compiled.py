@@ -77,6 +77,25 @@ def nvcc_made(name: str, text: str, *options: str) -> Path:
     return kept(name, rests_on, make)
 
 
+def ptx_of_each(texts: Mapping[str, str], kernel: str, *options: str, head: str = "") -> dict[str, str]:
+    """By name, the PTX that nvcc makes for sm_90 of each text, which holds one kernel, called alike in all of them.
+
+    It is that of a unit of `head` and this text; all are compiled as one, as most of a small unit is its headers.
+    """
+    parts = (
+        f"#define {kernel} {kernel}_{n}_\n{text}\n#undef {kernel}\n" for n, text in enumerate(texts.values())
+    )
+    made = nvcc_made("k.ptx", f"{head}\n{''.join(parts)}", "-ptx", "-arch=sm_90", *options).read_text()
+    made, _, after = made.rpartition("\n}\n")
+    before, *entries = re.split(r"^(?=\t// \.globl\t)", f"{made}\n}}\n", flags=re.MULTILINE)
+    found = {}
+    for n, name in enumerate(texts):
+        own = next(entry for entry in entries if f"{kernel}_{n}_" in entry.split("\n", 1)[0])
+        own = re.sub(rf"(_ZZ?)\d+{kernel}_{n}_", rf"\g<1>{len(kernel)}{kernel}", own)
+        found[name] = before + re.sub(r"(?<=\$L__BB)\d+", "0", own) + after
+    return found
+
+
 @contextlib.contextmanager
 def compiled_once() -> Iterator[None]:
     """While it is open, units are compiled, split and linked once for all tests, processes and runs."""

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.compiled import nvcc_made
+from tests.compiled import ptx_of_each
 
 from warplens_tools.toolchain.ptx_apart import apart_in, overlaps
 
 pytestmark = pytest.mark.compiler
 
 STEP = "struct Step { unsigned short rest, length; int far; };"
-HEAD = f"{STEP} __global__ void k(const Step* steps, char* out, char* other)"
+HEAD = "__global__ void k(const Step* steps, char* out, char* other)"
 BODIES = {
     "in rounds": """for (int left = s.length; left > 0;) { const int now = min(left, s.far);
         for (int i = threadIdx.x; i < now; i += 32) to[i] = to[i - s.far]; __syncwarp(); to += now; left -= now; }""",
@@ -26,15 +26,10 @@ BODIES = {
 @pytest.fixture(scope="module")
 def ptx() -> dict[str, str]:
     """What nvcc makes of each body."""
-    return {
-        name: nvcc_made(
-            "k.ptx",
-            f"{HEAD} {{ const Step s = steps[blockIdx.x]; char* to = out + blockIdx.x * 4096; {body} }}",
-            "-ptx",
-            "-arch=sm_90",
-        ).read_text()
-        for name, body in BODIES.items()
-    }
+    start = "const Step s = steps[blockIdx.x]; char* to = out + blockIdx.x * 4096;"
+    return ptx_of_each(
+        {name: f"{HEAD} {{ {start} {body} }}" for name, body in BODIES.items()}, "k", head=STEP
+    )
 
 
 @pytest.mark.parametrize(

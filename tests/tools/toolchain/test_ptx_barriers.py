@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.compiled import nvcc_made
+from tests.compiled import ptx_of_each
 
 from warplens_tools.toolchain.ptx_barriers import barriers_in, without_barriers
 
@@ -61,12 +61,8 @@ MADE = {
 
 @pytest.fixture(scope="module")
 def compiled() -> dict[str, str]:
-    found = {}
-    for name, body in MADE.items():
-        head = HEAD.replace("NUMBER", "int" if "integers" in name else "float")
-        text = f"{head} {body}\n"
-        found[name] = nvcc_made("k.ptx", text, "-arch=sm_90", "-ptx").read_text()
-    return found
+    heads = {name: HEAD.replace("NUMBER", "int" if "integers" in name else "float") for name in MADE}
+    return ptx_of_each({name: f"{heads[name]} {body}\n" for name, body in MADE.items()}, "k")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.compiled import nvcc_made
+from tests.compiled import ptx_of_each
 
 from warplens_tools.toolchain.ptx_compared import by_digests, compared_in, turned
 
@@ -68,11 +68,7 @@ BODIES = {
 
 @pytest.fixture(scope="module")
 def ptx() -> dict[str, str]:
-    """By name, each body's own unit."""
-    return {
-        name: nvcc_made("k.ptx", f"{HEAD} {{ {body} }}\n", "-arch=sm_90", "-ptx").read_text()
-        for name, body in BODIES.items()
-    }
+    return ptx_of_each({name: f"{HEAD} {{ {body} }}\n" for name, body in BODIES.items()}, "k")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.compiled import nvcc_made
+from tests.compiled import ptx_of_each
 
 from warplens_tools.toolchain.ptx_directed import Directed, directed_in, undirected
 
@@ -32,11 +32,8 @@ BODIES = {
 
 @pytest.fixture(scope="module")
 def compiled() -> dict[str, dict[str, Directed]]:
-    found = {}
-    for name, body in BODIES.items():
-        text = KERNEL.replace("BODY", body)
-        found[name] = directed_in(nvcc_made("k.ptx", text, "-arch=sm_90", "-ptx").read_text())
-    return found
+    texts = {name: KERNEL.replace("BODY", body) for name, body in BODIES.items()}
+    return {name: directed_in(ptx) for name, ptx in ptx_of_each(texts, "bounds").items()}
 
 
 @pytest.mark.parametrize(

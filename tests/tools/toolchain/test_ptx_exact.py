@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.compiled import nvcc_made
+from tests.compiled import ptx_of_each
 
 from warplens_tools.toolchain.ptx_between import between_in, unseen
 from warplens_tools.toolchain.ptx_exact import exact_in, less_exact
@@ -95,11 +95,9 @@ BODIES = {
 
 @pytest.fixture(scope="module")
 def ptx() -> dict[str, str]:
-    """What nvcc makes of each body, as the kernel of a unit of its own."""
+    """What nvcc makes of each body."""
     head = "__global__ void k(float* out, const float* x, const int* at, unsigned* count, int n) {"
-    options = ("-ptx", "-lineinfo", "-arch=sm_90")
-    texts = {name: f"{head} {body} }}\n" for name, body in BODIES.items()}
-    return {name: nvcc_made("k.ptx", text, *options).read_text() for name, text in texts.items()}
+    return ptx_of_each({name: f"{head} {body} }}\n" for name, body in BODIES.items()}, "k", "-lineinfo")
 
 
 def less(ptx: dict[str, str], was: str, now: str) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.compiled import nvcc_made
+from tests.compiled import ptx_of_each
 
 from warplens_tools.toolchain.ptx_gaps import gaps_in, in_gaps
 
@@ -26,12 +26,8 @@ BODIES = {
 @pytest.fixture(scope="module")
 def ptx() -> dict[str, str]:
     """What nvcc makes of each body."""
-    return {
-        name: nvcc_made(
-            "k.ptx", f"{HEAD} __global__ void k{PARAMETERS} {{ {body} }}", "-ptx", "-arch=sm_90"
-        ).read_text()
-        for name, body in BODIES.items()
-    }
+    texts = {name: f"__global__ void k{PARAMETERS} {{ {body} }}" for name, body in BODIES.items()}
+    return ptx_of_each(texts, "k", head=HEAD)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.compiled import nvcc_made
+from tests.compiled import ptx_of_each
 
 from warplens_tools.toolchain.ptx_packed import Packed, packed_in, packs_more
 
@@ -109,11 +109,8 @@ TOLD = {
 
 @pytest.fixture(scope="module")
 def compiled() -> dict[str, dict[str, Packed]]:
-    found = {}
-    for name, body in BODIES.items():
-        text = f"{HEAD}{body}\n}}\n"
-        found[name] = packed_in(nvcc_made("k.ptx", text, "-arch=sm_90", "-ptx").read_text())
-    return found
+    made = ptx_of_each({name: f"{HEAD}{body}\n}}\n" for name, body in BODIES.items()}, "largest")
+    return {name: packed_in(ptx) for name, ptx in made.items()}
 
 
 @pytest.mark.parametrize("name", BODIES)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.compiled import nvcc_made
+from tests.compiled import ptx_of_each
 
 from warplens_tools.toolchain.ptx_quotients import by_reciprocals, reciprocals_in
 
@@ -45,11 +45,11 @@ TOLD = frozenset({"by 20 bits", "by 16 bits where it may", "by 32 bits in 64", "
 
 @pytest.fixture(scope="module")
 def compiled() -> dict[str, frozenset[str]]:
-    found = {}
-    for name, (before, quotient) in MADE.items():
-        text = KERNEL.replace("BEFORE", before).replace("QUOTIENT", quotient)
-        found[name] = reciprocals_in(nvcc_made("k.ptx", text, "-arch=sm_90", "-ptx").read_text())
-    return found
+    texts = {
+        name: KERNEL.replace("BEFORE", before).replace("QUOTIENT", quotient)
+        for name, (before, quotient) in MADE.items()
+    }
+    return {name: reciprocals_in(ptx) for name, ptx in ptx_of_each(texts, "rows").items()}
 
 
 @pytest.mark.parametrize("name", MADE)
