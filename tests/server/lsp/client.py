@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import inspect
 import sys
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from cattrs import Converter
 from lsprotocol import types
 from pygls.io_ import run_async
 from pygls.lsp.client import LanguageClient
@@ -26,11 +28,17 @@ SAMPLE = [sys.executable, "-P", str(Path(__file__).with_name("sample_service.py"
 REAL = [sys.executable, "-P", "-m", "warplens", "lsp"]
 
 
+@functools.cache
+def _converter() -> Converter:
+    """One for all clients: what reads and writes a type is made when it is first met."""
+    return plain_converter()
+
+
 class Client(LanguageClient):
     """Records notifications and answers the server's requests."""
 
     def __init__(self) -> None:
-        super().__init__("warplens-tests", "1", converter_factory=plain_converter)
+        super().__init__("warplens-tests", "1", converter_factory=_converter)
         self.published: dict[str, types.PublishDiagnosticsParams] = {}
         self.history: list[types.PublishDiagnosticsParams] = []
         self.logged: list[str] = []

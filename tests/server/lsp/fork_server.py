@@ -26,6 +26,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cattrs import Converter
+from lsprotocol import types
+
 
 class Forked:
     """A forked server, with what `asyncio.subprocess.Process` has that a client uses."""
@@ -135,7 +138,22 @@ def _imported() -> dict[bool, Callable[[], None]]:
     sys.path.append(str(Path(__file__).parent))
     sample = importlib.import_module("sample_service")
     serve = importlib.import_module("warplens.lsp.serve")
+    connection: Any = importlib.import_module("warplens.lsp.connection")
+    ready = _ready(connection.plain_converter())
+    connection.plain_converter = lambda: ready
     return {True: sample.main, False: serve.main}
+
+
+def _ready(converter: Converter) -> Converter:
+    """The same, with what it would make when a server first meets a message of a kind."""
+    for method, (request, response, _, _) in types.METHOD_TO_TYPES.items():
+        if types.message_direction(method) != "serverToClient":
+            converter.get_structure_hook(request)
+            converter.get_unstructure_hook(response or request)
+        if types.message_direction(method) != "clientToServer":
+            converter.get_unstructure_hook(request)
+            converter.get_structure_hook(response or request)
+    return converter
 
 
 if __name__ == "__main__":
