@@ -90,11 +90,17 @@ def pattern_of(text: str) -> Pattern:
 
 def walk(node: Node) -> Iterator[Node]:
     """`node` and everything below it, in text order, without recursion."""
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        yield current
-        stack.extend(reversed(current.children))
+    # a cursor takes half the time of lists of children
+    cursor = node.walk()
+    while True:
+        found = cursor.node
+        if found is None:
+            return
+        yield found
+        if not cursor.goto_first_child():
+            while not cursor.goto_next_sibling():
+                if not cursor.goto_parent():
+                    return
 
 
 def _order(node: Node) -> tuple[int, int]:
