@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.compiled import nvcc_made
+from tests.compiled import nvcc_made, ptx_of_each
 
 from warplens_tools.toolchain.ptx_floats import through_floats, through_floats_in
 from warplens_tools.toolchain.ptx_short import short_in, shortened
@@ -87,28 +87,37 @@ __global__ void asked(const int* in, const int* other, int* out, int n, int leas
 """
 
 
-@pytest.mark.parametrize(
-    "asks",
-    [
-        "(short)in[i] < (short)least",
-        "in[i] << 12 < least << 12",
-        "(in[i] & 0xfffff) < least",
-        "(int)__byte_perm(in[i], 0, 0x4210) < least",
-        "(float)in[i] < (float)least",
-        "__mul24(in[i], 1) < least",
-        "(short)(in[i] - in[0]) < least",
-    ],
+WHOLE = "in[i] < least"
+CUT = (
+    "(short)in[i] < (short)least",
+    "in[i] << 12 < least << 12",
+    "(in[i] & 0xfffff) < least",
+    "(int)__byte_perm(in[i], 0, 0x4210) < least",
+    "(float)in[i] < (float)least",
+    "__mul24(in[i], 1) < least",
+    "(short)(in[i] - in[0]) < least",
 )
-def test_a_loaded_number_that_is_compared_in_fewer_bits_is_told_however_they_are_cut(asks: str) -> None:
-    whole, cut = (short_in(made(ASKED, ASKS=words)) for words in ("in[i] < least", asks))
+OTHER = ("in[i] * 4 < least", "in[i] / 4 < least", "other[in[i] << 10] < least")
+
+
+@pytest.fixture(scope="module")
+def asked() -> dict[str, str]:
+    """The PTX by what it asks."""
+    return ptx_of_each({asks: ASKED.replace("ASKS", asks) for asks in (WHOLE, *CUT, *OTHER)}, "asked")
+
+
+@pytest.mark.parametrize("asks", CUT)
+def test_a_loaded_number_that_is_compared_in_fewer_bits_is_told_however_they_are_cut(
+    asked: dict[str, str], asks: str
+) -> None:
+    whole, cut = short_in(asked[WHOLE]), short_in(asked[asks])
     assert "behind parameter 1 have" in shortened(whole, cut)
     assert shortened(cut, whole) == shortened(cut, cut) == ""
 
 
-@pytest.mark.parametrize("asks", ["in[i] * 4 < least", "in[i] / 4 < least", "other[in[i] << 10] < least"])
-def test_what_is_multiplied_or_divided_or_leads_elsewhere_is_whole(asks: str) -> None:
-    whole, other = (short_in(made(ASKED, ASKS=words)) for words in ("in[i] < least", asks))
-    assert shortened(whole, other) == ""
+@pytest.mark.parametrize("asks", OTHER)
+def test_what_is_multiplied_or_divided_or_leads_elsewhere_is_whole(asked: dict[str, str], asks: str) -> None:
+    assert shortened(short_in(asked[WHOLE]), short_in(asked[asks])) == ""
 
 
 HALVED = """
