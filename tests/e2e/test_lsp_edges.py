@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from lsprotocol import types
+from tests.patience import PATIENCE
 from tests.server.lsp.client import REAL, Client
 
 from warplens.lsp import protocol
@@ -85,6 +86,12 @@ async def test_a_kernel_that_is_never_launched_says_so(client: Client, tmp_path:
     await unharmed(client)
 
 
+def spent(client: Client) -> float:
+    """Seconds of processor of the server: those on the clock say more of what else the machine does."""
+    times = psutil.Process(client.pid).cpu_times()
+    return times.user + times.system
+
+
 async def test_a_large_generated_file_does_not_stop_the_editor(client: Client, tmp_path: Path) -> None:
     table = "".join(
         f"__device__ const float table{n}[4] = {{1.f, 2.f, 3.f, {n}.f}};\n" for n in range(35_000)
@@ -93,16 +100,16 @@ async def test_a_large_generated_file_does_not_stop_the_editor(client: Client, t
     assert len(text) > 2_000_000
     await client.begin(tmp_path, command=REAL, options=SOURCE_ONLY)
     uri = write(tmp_path, text)
-    started = time.monotonic()
-    await opened(client, uri, text, 120)
-    whole = time.monotonic() - started
+    before = spent(client)
+    await opened(client, uri, text, PATIENCE)
+    whole = spent(client) - before
     last = text.count("\n") - 1
-    started = time.monotonic()
+    before = spent(client)
     for version in range(2, 12):
         client.insert(uri, version, last, 0, "// ")
     assert len(await lenses(client, uri)) == 2
-    # ten edits cost less than reading it all again a few times, on a machine that is busy too
-    assert time.monotonic() - started < max(5, 3 * whole)
+    # ten edits cost less than reading it all once
+    assert spent(client) - before < whole
     await unharmed(client)
 
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 
 from warplens_cutlass.corpus import Corpus, corpora, find_corpus, index_folder
 from warplens_cutlass.engine import search
@@ -146,7 +147,7 @@ def test_two_processes_build_one_index(mini: Corpus, folder: Path) -> None:
         "if __name__ == '__main__': build(Path(sys.argv[1]), name='mini')"
     )
     running = [subprocess.Popen([sys.executable, "-c", code, str(folder)]) for _ in range(2)]
-    assert [p.wait(60) for p in running] == [0, 0]
+    assert [p.wait(PATIENCE) for p in running] == [0, 0]
     assert "Swizzle" in names(mini)
     assert len(list(index_folder(mini).glob("index-*"))) == 1
 
@@ -162,7 +163,7 @@ def test_a_killed_build_leaves_the_index_that_was(mini: Corpus, folder: Path, de
     process = subprocess.Popen([sys.executable, "-c", code, str(folder)], start_new_session=True)
     time.sleep(delay)
     process.send_signal(signal.SIGKILL)
-    process.wait(10)
+    process.wait(PATIENCE)
     assert search("Swizzle").results[0].symbol == "mini::Swizzle"
     update(mini)
     assert "Many59" in names(mini)

@@ -7,6 +7,8 @@ import ast
 import threading
 from pathlib import Path
 
+from tests.patience import PATIENCE
+
 from warplens_tools.lazily import cached_property
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +24,7 @@ class Slow:
     def value(self) -> int:
         """How often it was computed."""
         self.times += 1
-        assert self.gate.wait(10)
+        assert self.gate.wait(PATIENCE)
         return self.times
 
 
@@ -44,7 +46,7 @@ def test_an_object_that_waits_within_keeps_no_other_waiting() -> None:
     try:
         asked = threading.Thread(target=lambda: Slow(opened).value)
         asked.start()
-        asked.join(5)
+        asked.join(PATIENCE / 2)
         assert not asked.is_alive()
     finally:
         shut.set()

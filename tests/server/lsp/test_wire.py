@@ -108,7 +108,7 @@ def test_what_comes_at_the_wrong_time_is_refused(peer: Peer) -> None:
     assert code("shutdown") == 0
     assert code("textDocument/hover", hover) == -32600
     peer.notify("exit", None)
-    assert peer.process.wait(20) == 0
+    assert peer.process.wait(PATIENCE) == 0
     assert peer.errors.stat().st_size < 2000
 
 

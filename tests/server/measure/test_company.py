@@ -9,6 +9,7 @@ from concurrent.futures import Future
 
 import msgspec
 import pytest
+from tests.patience import PATIENCE
 
 from warplens.measure import company
 from warplens.measure.company import NoWinnerError, beside, may_be_company, side_by_side, waited
@@ -28,14 +29,14 @@ def test_what_fails_in_company_is_to_be_run_again_alone(error: Exception) -> Non
 
     def short(_: Task) -> None:
         if not both.broken and not alone:
-            both.wait(30)
+            both.wait(PATIENCE)
             alone.append(set())
             raise error
         alone.append(set(running))
 
     def other(_: Task) -> None:
         running.add("other")
-        both.wait(30)
+        both.wait(PATIENCE)
         time.sleep(0.05)
         running.discard("other")
 
@@ -83,7 +84,7 @@ def test_a_loser_waits_for_no_compiler() -> None:
         waited(compiling, task)
 
     def wrong(_: Task) -> None:
-        started.wait(30)
+        started.wait(PATIENCE)
         raise NoWinnerError("wrong", "results differ")
 
     with pytest.raises(NoWinnerError, match="results differ"):

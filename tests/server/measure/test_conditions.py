@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from tests.patience import PATIENCE
 
 from warplens.measure import conditions
 from warplens.measure.conditions import Watch, conditions_together
@@ -42,7 +43,7 @@ def test_the_medians_of_what_nvml_read_and_every_slowdown(monkeypatch: pytest.Mo
     monkeypatch.setattr(conditions, "_PERIOD", 0.0)
     watch = Watch(load_architecture("sm_90"), cuda="13.0.88")
     watch.start()
-    assert gone.wait(60)
+    assert gone.wait(PATIENCE)
     found = watch.stop()
     assert (found.sm_clock_mhz, found.power_w, found.temperature_c) == (1700, 400, None)
     assert found.throttling == ("software power cap", "hardware slowdown")

@@ -511,7 +511,7 @@ def test_a_lane_begins_before_anything_is_asked_for_the_next() -> None:
     def more(_idle: bool) -> list[Candidate]:
         batch = [c for _, c in zip(range(8), fresh, strict=False)]
         if asked:
-            assert any(lane.begun.wait(10) for lane in lanes)
+            assert any(lane.begun.wait(PATIENCE) for lane in lanes)
         asked.append(True)
         return batch
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 
 from warplens.service.check import Checked
 from warplens.service.files import excluded, expand, find
@@ -146,7 +147,7 @@ def test_a_file_that_fails_ends_the_others_and_not_the_task_of_who_asked() -> No
 
     def one(number: int, task: Task) -> Checked:
         if number == 0:
-            assert begun.wait(10)
+            assert begun.wait(PATIENCE)
             raise InputError("no such file")
         begun.set()
         for _ in range(2000):

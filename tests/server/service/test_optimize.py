@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.patience import PATIENCE
 from tests.server.agent.doubles import CODE, ComputedJudge, NoGpu
 
 from warplens.agent.judging import JudgeSession
@@ -207,7 +208,7 @@ def test_the_file_is_checked_while_its_program_is_measured(file: Path) -> None:
             return super().baseline(task=task)
 
     def report() -> FileReport:
-        assert measured.wait(30), "the check was waited for"
+        assert measured.wait(PATIENCE), "the check was waited for"
         return FileReport(str(file), (), (FINDING,))
 
     waiting = msgspec.structs.replace(inputs(file), report=report)

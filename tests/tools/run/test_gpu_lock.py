@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 
 from warplens_tools.errors import CancelledError, TimeLimitError
 from warplens_tools.process.cancel import CancelToken
@@ -73,14 +74,14 @@ def test_those_who_share_it_do_so_until_somebody_waits_to_have_it_alone() -> Non
     other = threading.Thread(target=alone)
     with gpu_lock("GPU-1", "comparing", shared=True), gpu_lock("GPU-1", "comparing", shared=True, timeout=5):
         other.start()
-        assert waits.wait(30)
+        assert waits.wait(PATIENCE)
         with (
             pytest.raises(TimeLimitError, match="in use by comparing"),
             gpu_lock("GPU-1", "one more", shared=True, timeout=0.1),
         ):
             had.append("one more")
         assert had == []
-    assert has.wait(30)
+    assert has.wait(PATIENCE)
     other.join()
     with gpu_lock("GPU-1", "comparing again", shared=True, timeout=5):
         had.append("shared")

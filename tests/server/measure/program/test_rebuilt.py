@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 from tests.standard import STANDARD
 
 from warplens.measure.build import geometry
@@ -169,7 +170,7 @@ def test_rebuilt_programs_are_asked_side_by_side_and_again_alone_where_company_f
 
     def survey(*_: object) -> tuple[SurveyedShape, ...]:
         if not alone:
-            both.wait(60)
+            both.wait(PATIENCE)
             alone.append(True)
             raise InputError("out of memory")
         return (shape,)
@@ -212,7 +213,7 @@ def test_rebuilt_programs_share_the_limit_of_heavy_compiles(
         waiting.start()
         time.sleep(0.1)
         assert not most
-    waiting.join(60)
+    waiting.join(PATIENCE)
     assert most == [1] * 4
 
 
