@@ -152,3 +152,38 @@ def test_places_that_go_through_halves_are_told() -> None:
     half = through_floats_in(made(PLACED, TYPE="__half", FROM="__int2half_rn", BACK="__half2int_rn"))
     assert "halves: 2^11" in through_floats(whole, half)
     assert through_floats(half, half) == ""
+
+
+FLAGGED = """
+__global__ void flagged(const float4* boxes, const float2* places, int n, unsigned char* out) {
+    __shared__ float4 held[128];
+    const float2 p = places[threadIdx.x];
+    bool looks = true;
+    int at = 0, on = 0;
+    for (int from = 0; from < n; from += 128) {
+        __syncthreads();
+        for (int k = threadIdx.x; k < 128 && from + k < n; k += blockDim.x) held[k] = boxes[from + k];
+        __syncthreads();
+        const int to = min(128, n - from) + from;
+        for (int d = from; looks && d < to; ++d) {
+            const float4 box = held[d - from];
+            if (p.x < box.x || p.y < box.y || p.x > box.z || p.y > box.w) continue;
+            on = p.x == box.x ? 2 : 1;
+            at += 3;
+            looks = false;
+        }
+    }
+    out[threadIdx.x] = (unsigned char)KEPT;
+}
+"""
+
+
+def test_a_flag_that_begins_as_a_loops_counter_does_is_no_sum() -> None:
+    found = {
+        kept: short_in(nvcc_made("k.ptx", FLAGGED.replace("KEPT", kept), "-arch=sm_90", "-ptx").read_text())
+        for kept in ("on", "at")
+    }
+    assert {kept: [one.keeps for one in of.values()] for kept, of in found.items()} == {
+        "on": [False],
+        "at": [True],
+    }

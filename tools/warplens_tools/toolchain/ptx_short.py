@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from warplens_tools.toolchain.ptx_flow import Flow, Step, kernels_of
+from warplens_tools.toolchain.ptx_flow import Flow, Step, instruction_of, kernels_of
 from warplens_tools.toolchain.symbols import unit_free_name
 
 #: A load of one integer, and one of several at once too.
@@ -130,14 +130,38 @@ class _Numbers:
             for step in steps
             if _SUM.match(step.name) and any(flow.round.get(s) == flow.round[register] for s in step.sources)
         }
+        if not held:
+            return False
+        still = self._still_as_they_began(held)
         while more := {
-            r for r, steps in flow.steps.items() if r not in held and any(_keeps_on(s, held) for s in steps)
+            r
+            for r, steps in flow.steps.items()
+            if r not in held and any(_keeps_on(s, held - still.get(r, frozenset())) for s in steps)
         }:
             held |= more
         return any(
             int(bits) < 32 and not held.isdisjoint(_REGISTER.findall(operands))
             for bits, operands in _STORE.findall(self._body)
         )
+
+    def _still_as_they_began(self, sums: set[str]) -> dict[str, frozenset[str]]:
+        """By register the sums that it is a copy of from before anything was added: a zero that is written once."""
+        flow, added, copied = self._flow, dict[str, set[int]](), dict[tuple[str, str], set[int]]()
+        for number, lines in enumerate(flow.code):
+            for name, parts in filter(None, map(instruction_of, lines)):
+                if name.startswith("mov.") and len(parts) == 2 and parts[1] in sums:
+                    copied.setdefault((parts[0], parts[1]), set()).add(number)
+                if (
+                    parts
+                    and parts[0] in sums
+                    and not (name.startswith("mov.") and parts[1] not in flow.steps)
+                ):
+                    added.setdefault(parts[0], set()).add(number)
+        found: dict[str, frozenset[str]] = {}
+        for (to, of), places in copied.items():
+            if not _behind(flow, added.get(of, set())) & places:
+                found[to] = found.get(to, frozenset()) | {of}
+        return found
 
     def _counts(self) -> bool:
         """Whether a sum, or a count, of 16 bits or fewer goes round: added in so many, or masked on its way."""
@@ -235,6 +259,16 @@ def _mask(source: str) -> int:
     """How many lower bits a number masks, 64 for others."""
     number = int(source[1:]) if re.fullmatch(r"#\d+", source) else 0
     return number.bit_length() if number >= 255 and number & (number + 1) == 0 else 64
+
+
+def _behind(flow: Flow, blocks: set[int]) -> set[int]:
+    """These blocks, and those that a thread may come to after them."""
+    seen, left = set(blocks), list(blocks)
+    while left:
+        more = set(flow.after[left.pop()]) - seen
+        seen |= more
+        left += more
+    return seen
 
 
 def _keeps_on(step: Step, held: set[str]) -> bool:
