@@ -35,7 +35,9 @@ class Gaps(msgspec.Struct, frozen=True):
     used: dict[str, frozenset[int]] = {}
 
 
-class _Load(NamedTuple):
+class Load(NamedTuple):
+    """One load from global memory behind a pointer among the parameters, by number."""
+
     base: str
     stride: int
     #: The byte behind the element's beginning, and the register of each number.
@@ -63,8 +65,8 @@ def in_gaps(baseline: Mapping[str, Gaps], candidate: Mapping[str, Gaps]) -> str:
 
 def _of(flow: Flow) -> Gaps:
     written = {base for name, place in flow.accessed if name.startswith("st") for base in flow.bases(place)}
-    found: dict[str, list[_Load]] = {}
-    for load in _loads(flow):
+    found: dict[str, list[Load]] = {}
+    for load in loads_of(flow):
         if load.base in written:
             found.setdefault(load.base, []).append(load)
     if not found:
@@ -78,12 +80,13 @@ def _of(flow: Flow) -> Gaps:
     )
 
 
-def _loads(flow: Flow) -> Iterator[_Load]:
+def loads_of(flow: Flow) -> Iterator[Load]:
+    """What a kernel loads from global memory."""
     for bits, registers, place, behind in _LOAD.findall(flow.body):
         root, at = _begins(flow, place)
         for base in flow.bases(place):
             numbers = tuple(_REGISTER.findall(registers))
-            yield _Load(base, _stride(flow, root), at + int(behind or 0), int(bits) // 8, numbers)
+            yield Load(base, _stride(flow, root), at + int(behind or 0), int(bits) // 8, numbers)
 
 
 def _begins(flow: Flow, place: str) -> tuple[str, int]:
@@ -107,12 +110,12 @@ def _stride(flow: Flow, root: str) -> int:
     return found.pop() if len(steps) == 1 and len(found) == 1 else 0
 
 
-def _common(loads: list[_Load]) -> int:
+def _common(loads: list[Load]) -> int:
     strides = {load.stride for load in loads}
     return strides.pop() if len(strides) == 1 else 0
 
 
-def _bytes(loads: list[_Load], stride: int) -> frozenset[int]:
+def _bytes(loads: list[Load], stride: int) -> frozenset[int]:
     """The bytes within an element."""
     if not stride:
         return frozenset()
@@ -121,7 +124,7 @@ def _bytes(loads: list[_Load], stride: int) -> frozenset[int]:
     )
 
 
-def _gone_by(used: set[str], loads: list[_Load]) -> Iterator[_Load]:
+def _gone_by(used: set[str], loads: list[Load]) -> Iterator[Load]:
     """Each number by itself that more is done with than to hand it on."""
     for load in loads:
         for number, register in enumerate(load.registers):

@@ -16,15 +16,19 @@ from warplens_tools.toolchain.ptx_directed import undirected
 from warplens_tools.toolchain.ptx_drawn import undrawn
 from warplens_tools.toolchain.ptx_ends import gives_up, holds_less
 from warplens_tools.toolchain.ptx_exact import less_exact
+from warplens_tools.toolchain.ptx_filters import filtered
 from warplens_tools.toolchain.ptx_floats import through_floats
 from warplens_tools.toolchain.ptx_gaps import in_gaps
 from warplens_tools.toolchain.ptx_in_step import in_step
 from warplens_tools.toolchain.ptx_lanes import narrower_lanes
+from warplens_tools.toolchain.ptx_least import moved_least
 from warplens_tools.toolchain.ptx_links import unfollowed
+from warplens_tools.toolchain.ptx_lists import runs_over
 from warplens_tools.toolchain.ptx_order import unordered
 from warplens_tools.toolchain.ptx_packed import packs_more
 from warplens_tools.toolchain.ptx_parts import narrower_parts
 from warplens_tools.toolchain.ptx_quotients import by_reciprocals
+from warplens_tools.toolchain.ptx_roots import by_roots
 from warplens_tools.toolchain.ptx_rounds import rounds_unseen
 from warplens_tools.toolchain.ptx_scopes import narrower
 from warplens_tools.toolchain.ptx_series import own_series
@@ -34,6 +38,7 @@ from warplens_tools.toolchain.ptx_sums import coarser
 from warplens_tools.toolchain.ptx_tickets import out_of_turn
 from warplens_tools.toolchain.ptx_whole import coarser_fractions, less_whole
 from warplens_tools.toolchain.ptx_widths import narrowed
+from warplens_tools.toolchain.ptx_words import half_used
 
 
 def why_not_by_ptx(
@@ -55,6 +60,7 @@ def why_not_by_ptx(
 def _whatever_is_allowed(baseline: Unit, unit: Unit, wide: bool) -> Iterator[str]:
     """What no allowance of a lower precision makes right."""
     yield from _by_numbers(baseline, unit, wide)
+    yield from _by_single_numbers(baseline, unit)
     yield from _by_order(baseline, unit)
     yield from _by_data(baseline, unit)
     if why := undirected(baseline.directed, unit.directed):
@@ -81,6 +87,16 @@ def _by_numbers(baseline: Unit, unit: Unit, wide: bool) -> Iterator[str]:
         yield f"{why}: other data, or other types than this run's, may have such"
     if why := less_whole(baseline.whole, unit.whole):
         yield f"{why}: larger numbers than this program's would show it"
+    if why := by_roots(baseline.roots, unit.roots):
+        yield f"{why}: larger numbers than this program's would show it"
+
+
+def _by_single_numbers(baseline: Unit, unit: Unit) -> Iterator[str]:
+    """What one number of many shows."""
+    if why := half_used(baseline.words, unit.words):
+        yield f"{why}: one number in four billion would show it"
+    if why := moved_least(baseline.least, unit.least):
+        yield f"{why}: numbers that wrap around would show it"
 
 
 def _by_order(baseline: Unit, unit: Unit) -> Iterator[str]:
@@ -117,6 +133,8 @@ def _by_data(baseline: Unit, unit: Unit) -> Iterator[str]:
         yield f"{why}: on other data it may miss something"
     if why := holds_less(baseline.ends, unit.ends):
         yield f"{why}: other data may need more"
+    if why := runs_over(baseline.lists, unit.lists):
+        yield f"{why}: other data may need more"
     if why := unfollowed(baseline.links, unit.links):
         yield f"{why}: other links may lie otherwise"
 
@@ -127,6 +145,8 @@ def _as_precise(baseline: Unit, unit: Unit, judged: str, calls_more: bool) -> It
         yield f"{why}: terms that cancel would show it"
     if why := less_exact(baseline.exact, unit.exact, unit.sums):
         yield f"{why}: terms that cancel, or values where it is least exact, would show it"
+    if why := filtered(baseline.filters, unit.filters):
+        yield f"{why}: what lies next to a border would show it"
     if why := own_series(baseline.series, unit.series, calls_more=calls_more):
         yield f"{why}: values elsewhere than this run's would show it"
     if why := coarser_fractions(baseline.whole, unit.whole):

@@ -26,15 +26,19 @@ from warplens_tools.toolchain.ptx_directed import Directed, directed_in
 from warplens_tools.toolchain.ptx_drawn import drawn_in
 from warplens_tools.toolchain.ptx_ends import Ends, ends_in
 from warplens_tools.toolchain.ptx_exact import Exact, exact_in
+from warplens_tools.toolchain.ptx_filters import Filters, filters_in
 from warplens_tools.toolchain.ptx_floats import through_floats_in
 from warplens_tools.toolchain.ptx_gaps import Gaps, gaps_in
 from warplens_tools.toolchain.ptx_in_step import InStep, in_step_in
 from warplens_tools.toolchain.ptx_lanes import Lanes, lanes_in
+from warplens_tools.toolchain.ptx_least import Least, least_in
 from warplens_tools.toolchain.ptx_links import Links, links_in
+from warplens_tools.toolchain.ptx_lists import lists_in
 from warplens_tools.toolchain.ptx_order import Order, order_in
 from warplens_tools.toolchain.ptx_packed import Packed, packed_in
 from warplens_tools.toolchain.ptx_parts import Parts, parts_in
 from warplens_tools.toolchain.ptx_quotients import reciprocals_in
+from warplens_tools.toolchain.ptx_roots import roots_in
 from warplens_tools.toolchain.ptx_rounds import Rounds, rounds_in
 from warplens_tools.toolchain.ptx_scopes import Scopes, scopes_in
 from warplens_tools.toolchain.ptx_series import Series, series_in
@@ -45,6 +49,7 @@ from warplens_tools.toolchain.ptx_sums import sums_in
 from warplens_tools.toolchain.ptx_tickets import Tickets, tickets_in
 from warplens_tools.toolchain.ptx_whole import Whole, whole_in
 from warplens_tools.toolchain.ptx_widths import Widths, widths_in
+from warplens_tools.toolchain.ptx_words import Words, words_in
 from warplens_tools.toolchain.symbols import live_names, symbols, unit_free_name, variables, writable_bytes
 
 
@@ -205,6 +210,31 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def bounds(self) -> dict[str, Bounds]:
         """What bounds its kernels' loops over data, kept as the widths are."""
         return bounds_in(self.ptx)
+
+    @cached_property
+    def words(self) -> dict[str, Words]:
+        """Where its kernels go by one word of a number, and where by both, kept as the widths are."""
+        return words_in(self.ptx)
+
+    @cached_property
+    def roots(self) -> frozenset[str]:
+        """The kernels that number something by a float's root, kept as the widths are."""
+        return roots_in(self.ptx)
+
+    @cached_property
+    def filters(self) -> dict[str, Filters]:
+        """What its kernels decide by doubles and by floats, kept as the widths are."""
+        return filters_in(self.ptx)
+
+    @cached_property
+    def least(self) -> dict[str, Least]:
+        """What its kernels take the least of, kept as the widths are."""
+        return least_in(self.ptx)
+
+    @cached_property
+    def lists(self) -> frozenset[str]:
+        """The kernels that keep lists of data's own length in shared memory, kept as the widths are."""
+        return lists_in(self.ptx)
 
 
 def why_more(unit: Unit, baseline: Unit, source: str, toolchain: Toolchain) -> str:
