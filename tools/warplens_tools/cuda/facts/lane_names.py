@@ -7,6 +7,8 @@ import re
 from collections.abc import Collection
 
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?(?:[-+*/%&|^]|<<|>>)?=(?!=)(?=(\s*\{?[^;{}]*))")
+#: Brackets, and a comma behind which another name is set.
+_JOINS = re.compile(r"[(\[{)\]}]|,(?=[\s*&]*[A-Za-z_]\w*\s*(?:\[[^\]]*\]\s*)?=(?!=))")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _LANES = frozenset({"threadIdx", "laneid", "thread_rank"})
 
@@ -27,7 +29,7 @@ def lane_names_by_element(code: str, shared: Collection[str]) -> frozenset[str]:
 
 def names_from(code: str, first: frozenset[str]) -> frozenset[str]:
     """Names that some names flow into through assignments, with these themselves; no control flow."""
-    assigned = [(name, set(_WORD.findall(value))) for name, value in _ASSIGNED.findall(code)]
+    assigned = [(name, set(_WORD.findall(_alone(value)))) for name, value in _ASSIGNED.findall(code)]
     varying = set(first)
     grown = True
     while grown:
@@ -37,6 +39,19 @@ def names_from(code: str, first: frozenset[str]) -> frozenset[str]:
                 varying.add(name)
                 grown = True
     return frozenset(varying)
+
+
+def _alone(value: str) -> str:
+    """A value without what is set behind it: `n - 1` of `int i = n - 1, p = first;`."""
+    depth = 0
+    for found in _JOINS.finditer(value):
+        if found[0] in "([{":
+            depth += 1
+        elif found[0] in ")]}":
+            depth -= 1
+        elif depth <= 0:
+            return value[: found.start()]
+    return value
 
 
 def mentions_lanes(text: str, varying: frozenset[str]) -> bool:
