@@ -13,6 +13,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.facts.data_branches import BodyNames, names_in
+from warplens_tools.cuda.facts.even_lengths import is_as_long_for_all
 from warplens_tools.cuda.facts.lane_names import names_from
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.callees import functions_named, parameter_names
@@ -143,7 +144,8 @@ def _found(
         if condition is None or body is None or _WAITS.search(code) or _BARRIER in code:
             continue
         # What a function is handed may well be as long for all lanes, and what a block shares out is.
-        ended = None if called or shares else _by_length(tree, condition, body, names, own)
+        even = called or shares or is_as_long_for_all(tree, node, names.lanes | names.data)
+        ended = None if even else _by_length(tree, condition, body, names, own)
         if ended is None:
             ended = _by_data(tree, node, condition, body, names)
         if ended is not None:
