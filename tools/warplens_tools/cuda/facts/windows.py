@@ -10,6 +10,8 @@ from collections.abc import Iterator
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.facts.data_branches import names_in
+from warplens_tools.cuda.facts.even_lengths import is_as_long_for_all
 from warplens_tools.cuda.facts.lane_names import names_from
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.around import loops_around
@@ -86,6 +88,8 @@ class _Reader:
         self.pointers = PointerReader(kernel, self.forms)
         code = self.tree.code_of(self.body)
         self.own = names_from(code, _PLACES) - _PLACES
+        #: What the lanes loaded: a loop that runs so far goes through a list of the lane's.
+        self.data = names_in(expanded, kernel).data
         #: Shared and local arrays, with pointers into them.
         self.kept = names_from(code, frozenset(a.name for a in kernel.arrays if a.space != "global"))
 
@@ -95,7 +99,7 @@ class _Reader:
         if not around or any(n.type in LOOPS and n.id != inner.id for n in walk(inner)):
             return None
         loops = self.forms.loop(around[-1]), self.forms.loop(inner)
-        if not all(self._is_short(loop) for loop in loops):
+        if not all(self._is_short(loop) for loop in loops) or any(map(self._is_list, (around[-1], inner))):
             return None
         code = self.tree.code_of(around[-1])
         moved = [names_from(code, frozenset({loop.variable})) for loop in loops]
@@ -112,7 +116,7 @@ class _Reader:
     def line(self, loop: Node) -> Window | None:
         """The read of a window along one axis, whose loop that is: it adds its variable to the thread's place."""
         found = self.forms.loop(loop)
-        if found.trips is not None and found.trips < IN_LINE:
+        if (found.trips is not None and found.trips < IN_LINE) or self._is_list(loop):
             return None
         if not self._is_short(found) or any(n.type in LOOPS and n.id != loop.id for n in walk(loop)):
             return None
@@ -134,6 +138,12 @@ class _Reader:
             for end in ends
         )
         return all(any(self._is_place(n) and not _is_scaled(n, loop) for n in names) for names in named)
+
+    def _is_list(self, loop: Node) -> bool:
+        """Whether a loop is as long as the lane's data say."""
+        test = loop.child_by_field_name("condition")
+        words = set(_WORD.findall(self.tree.code_of(test))) if test is not None else set()
+        return bool(words & self.data) and not is_as_long_for_all(self.tree, loop, self.data)
 
     def _is_own(self, read: Node, words: set[str]) -> bool:
         """Whether what is read is another element for each thread, as weights are not that all of them share."""
