@@ -43,6 +43,7 @@ Programming Guide, "Overlapping Behavior".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -53,6 +54,9 @@ from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.machine.launch_cost import LINK_BYTES_PER_SECOND
 from warplens_tools.machine.timeline_share import WORTH, host_transfers, share_observation, total_ns
 from warplens_tools.micro.base import MicroTool
+
+#: The size of one element, and bytes of the largest plain one.
+_ONE, _WORD = re.compile(r"sizeof\s*(?:\([^()]*\)|\w+)(?:\s*\*\s*1)?|1\s*\*\s*sizeof\s*\([^()]*\)"), 8
 
 
 class SerialCopies(MicroTool):
@@ -72,7 +76,9 @@ class SerialCopies(MicroTool):
             loop = launch_loop(tree, site)
             if loop is None or loop.timed or loop.captured:
                 continue
-            copies = [c for c in host_copies(tree, [site.span]) if c.loop == loop and c.moves]
+            copies = [
+                c for c in host_copies(tree, [site.span]) if c.loop == loop and c.moves and not _is_single(c)
+            ]
             if copies and self._on_one_stream(loop, copies):
                 yield from self._finding(loop, copies)
                 return
@@ -165,6 +171,11 @@ class SerialCopies(MicroTool):
             return None
         # Both directions: they overlap each other at the least; what the kernel takes is not known.
         return Gain.of(2.0 if known or _same_sizes(copies) else 1.5, 3.0)
+
+
+def _is_single(copy: HostCopy) -> bool:
+    """Whether it moves one element, such as a flag that the loop hangs on: no part of the data."""
+    return _ONE.fullmatch(copy.size.strip()) is not None or (copy.bytes or _WORD + 1) <= _WORD
 
 
 def _same_sizes(copies: Sequence[HostCopy]) -> bool:
