@@ -43,6 +43,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from warplens_tools.cuda.facts.host_copies import host_copies
 from warplens_tools.cuda.facts.host_loops import HostCall, HostLoop, launch_loop
 from warplens_tools.cuda.model import LaunchSite
 from warplens_tools.cuda.syntax.lexical import split_arguments
@@ -93,7 +94,7 @@ class PassPerStep(MicroTool):
             if copy is not None:
                 yield self._told_of_copy(site, loop, copy)
                 return
-            array = self._kept(site, loop)
+            array = "" if self._is_fed(site, loop) else self._kept(site, loop)
             follows = self._relaxes(array) or (self._updates(array) and self._shares(site, loop))
             if array and (self._steps_by(site, loop) or follows):
                 chosen = self._is_chosen(array)
@@ -175,6 +176,15 @@ class PassPerStep(MicroTool):
             ),
             evidence=(self.view.observe("launches in an iteration", float(loop.launches), tier="source"),),
             related=(RelatedSpan(site.span, "the launch"), RelatedSpan(loop.span, "the loop")),
+        )
+
+    def _is_fed(self, site: LaunchSite, loop: HostLoop) -> bool:
+        """Whether each iteration copies another part of the host's data into what the launch is given: then it is
+        another batch, and nothing of the last one is left to go on with."""
+        passed = {"".join(a.split()) for a in site.arguments}
+        copies = (c for c in host_copies(self.view.tree, [site.span]) if c.loop == loop)
+        return any(
+            c.direction == "in" and c.moves and _arguments(c.call.arguments)[0] in passed for c in copies
         )
 
     def _copied(self, site: LaunchSite, loop: HostLoop) -> HostCall | None:
