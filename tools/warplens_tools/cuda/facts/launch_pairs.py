@@ -18,6 +18,15 @@ from warplens_tools.cuda.values.forms import Form
 _COPIES = re.compile(r"\b(?:cuda|hip)Mem(?:cpy|set)\w*\s*\(|\breturn\b")
 
 
+_NAME = re.compile(r"[A-Za-z_]\w*")
+#: A call whose arguments hold no call; launches have none of its form.
+_CALL = re.compile(r"([A-Za-z_][\w:]*)\s*(?:<[^<>;(]*>)?\s*\(([^();]*)\)")
+#: What has brackets and changes no array.
+_KEEPS = frozenset(
+    {"if", "while", "for", "switch", "sizeof", "swap", "printf", "cudaMalloc", "cudaFree", "assert"}
+)
+
+
 class HandedOn(msgspec.Struct, frozen=True):
     """Arrays that one launch stores and a later one reads at the same threads."""
 
@@ -44,8 +53,10 @@ def _pairs(tree: SourceTree, model: SourceModel, kernel: Kernel, site: LaunchSit
             continue
         stored = _passed(maker, other, _own(accesses(tree, maker), stored=True))
         shared = tuple(a for a in reads if a in stored)
-        if shared and _is_alike(other, site) and not _COPIES.search(_between(tree, other, site)):
-            yield HandedOn(other, site, shared)
+        between = _between(tree, other, site)
+        if shared and _is_alike(other, site) and not _COPIES.search(between):
+            if not _asks_a_library(model, between, site):
+                yield HandedOn(other, site, shared)
         reads = [a for a in reads if a not in stored]
 
 
@@ -60,6 +71,17 @@ def _between(tree: SourceTree, first: LaunchSite, second: LaunchSite) -> str:
     start, end = first.span, second.span
     at = tree.text.offset(start.end_line, start.end_column), tree.text.offset(end.line, end.column)
     return tree.masked.source[slice(*at)]
+
+
+def _asks_a_library(model: SourceModel, between: str, site: LaunchSite) -> bool:
+    """Whether a call is handed an array that the second launch is given: a scan or a sort goes over all of it, and
+    stands between the two."""
+    passed = {a.strip() for a in site.arguments if _NAME.fullmatch(a.strip())}
+    launched = {s.kernel_name.rsplit("::", 1)[-1] for s in model.launches}
+    return any(
+        name.rsplit("::", 1)[-1] not in launched | _KEEPS and passed & set(_NAME.findall(given))
+        for name, given in _CALL.findall(between)
+    )
 
 
 def _is_alike(a: LaunchSite, b: LaunchSite) -> bool:
