@@ -449,6 +449,14 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     ),
     "window-loads": (
         Sample(
+            "lists as long as they are loaded",
+            kernel(
+                "int many = (int)a[i], first = (int)a[i + n]; float s = 0; for (int j = 0; j < n; ++j) "
+                "for (int k = 0; k < many; ++k) s += a[first + j + k]; o[i] = s;"
+            ),
+            finds=False,
+        ),
+        Sample(
             "a blur",
             kernel(
                 "int y = blockIdx.y; float s = 0; for (int dy = -2; dy <= 2; ++dy) for (int dx = -2; dx <= 2; ++dx) "
@@ -573,6 +581,24 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         ),
     ),
     "pass-per-step": (
+        Sample(
+            "another batch in each turn",
+            kernel(
+                "o[i] = fminf(o[i], o[n] + 1.0f);",
+                launch="for (int s = 0; s < n; ++s) { cudaMemcpy(o, h + s * n, 4 * n, cudaMemcpyHostToDevice); "
+                "k<<<64, 256>>>(a, o, s); }",
+            ),
+            finds=False,
+        ),
+        Sample(
+            "a flag that is set in each turn",
+            kernel(
+                "o[i] = fminf(o[i], o[n] + 1.0f);",
+                launch="for (int s = 0; s < n; ++s) { cudaMemcpy(a, &no, 4, cudaMemcpyHostToDevice); "
+                "k<<<64, 256>>>(a, o, s); }",
+            ),
+            finds=True,
+        ),
         Sample(
             "the nodes of one level in each launch",
             "__global__ void k(const int *depth, float *m, int level, int n) { "
@@ -725,6 +751,16 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample("a number of each thread", summed("o[i]", "t += h[b];"), finds=False),
     ),
     "unguarded-sums": (
+        Sample(
+            "one for each quotient",
+            kernel("int r = threadIdx.x / 8, c = threadIdx.x % 8; if (r == c) o[blockIdx.x * 32 + r] += a[i];"),
+            finds=False,
+        ),
+        Sample(
+            "several for each quotient",
+            kernel("int r = threadIdx.x / 8, c = threadIdx.x % 8; if (r <= c) o[blockIdx.x * 32 + r] += a[i];"),
+            finds=True,
+        ),
         Sample("rows by a quotient", kernel("o[i / n] += a[i] * a[i % n];"), finds=True),
         Sample("one element of a block", kernel("if (i < n) o[blockIdx.x] += a[i];"), finds=True),
         Sample("one thread of a block", kernel("if (threadIdx.x == 0) o[blockIdx.x] += a[i];"), finds=False),
@@ -801,7 +837,52 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
+    "divergent-constant-access": (
+        Sample(
+            "by what each lane loads",
+            kernel("o[i] = curve[(int)a[i] & 255];", "__constant__ float curve[256];\n"),
+            finds=True,
+        ),
+        Sample(
+            "by a counter that is stepped beside a place",
+            kernel(
+                "float s = 0; for (int j = n - 1, p = i; j >= 0; j--, p++) s += a[p] * taps[j]; o[i] = s;",
+                "__constant__ float taps[64];\n",
+            ),
+            finds=False,
+        ),
+    ),
+    "serial-copies": (
+        Sample(
+            "parts of the data",
+            kernel(
+                "o[i] = a[i];",
+                launch="for (int s = 0; s < n; ++s) { k<<<64, 256>>>(a, o, n); "
+                "cudaMemcpy(h + s * n, o, 4 * n, cudaMemcpyDeviceToHost); }",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a flag in a place of its own",
+            kernel(
+                "o[i] = a[i];",
+                launch="for (int s = 0; s < n; ++s) { k<<<64, 256>>>(a, o, n); int *done = new int[1]; "
+                "cudaMemcpy(done, o, sizeof(int), cudaMemcpyDeviceToHost); if (*done) break; }",
+            ),
+            finds=False,
+        ),
+    ),
     "uneven-loops": (
+        Sample(
+            "as many around a place that is loaded",
+            kernel("int at = (int)a[i]; float s = 0; for (int j = at - 2; j < at + 2; ++j) s += a[j]; o[i] = s;"),
+            finds=False,
+        ),
+        Sample(
+            "up to a place that is loaded",
+            kernel("int at = (int)a[i]; float s = 0; for (int j = at - n; j < 2 * at; ++j) s += a[j]; o[i] = s;"),
+            finds=True,
+        ),
         Sample(
             "rows",
             "__global__ void k(const int *first, const float *a, float *o) { int i = blockIdx.x * blockDim.x + "
@@ -969,6 +1050,16 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         ),
     ),
     "passes-in-a-row": (
+        Sample(
+            "a library's scan between",
+            passes("o[i] = 2.0f * a[i];", MADE.replace("; k", "; lib::Scan::sums(x, y, 7); k")),
+            finds=False,
+        ),
+        Sample(
+            "a call between that leaves them alone",
+            passes("o[i] = 2.0f * a[i];", MADE.replace("; k", "; tell(x, 7); k")),
+            finds=True,
+        ),
         Sample("the same threads", passes("o[i] = 2.0f * a[i];", MADE), finds=True),
         Sample("another grid", passes("o[i] = 2.0f * a[i];", MADE.replace("k<<<g", "k<<<1")), finds=False),
         Sample(

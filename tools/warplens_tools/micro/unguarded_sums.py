@@ -104,9 +104,24 @@ class UnguardedSums(MicroTool):
         given = {"blockDim.x": x, "blockDim.y": y, "blockDim.z": z, "threadIdx.y": 0, "threadIdx.z": 0}
         for met in access.come:
             given |= {s.name: _VALUES[s.kind] for s in met.symbols if s.kind in _VALUES}
-        lanes = range(min(x, self.gpu.limits.warp_size))
-        come = [all(met.holds({**given, _LANE: lane}) for met in access.come) for lane in lanes]
-        return sum(come) > 1
+        come = [
+            lane
+            for lane in range(min(x, self.gpu.limits.warp_size))
+            if all(met.holds({**given, _LANE: lane}) for met in access.come)
+        ]
+        places = self._places(access, come, given)
+        return len(come) > 1 and (None in places or len(set(places)) < len(come))
+
+    def _places(self, access: ArrayAccess, lanes: list[int], given: dict[str, int]) -> list[int | None]:
+        """The element that each lane comes to, where that can be worked out: who passes a test of its own quotient may
+        be one thread for each."""
+        index = access.index
+        if index is None:
+            return [None]
+        shared = {
+            s.name: _VALUES.get(s.kind, 0) for s in index.symbols if s.kind not in ("thread", "derived")
+        }
+        return [index.evaluate({**shared, **given, _LANE: lane}) for lane in lanes]
 
 
 def _is_quotient(symbol: Symbol) -> bool:
