@@ -27,7 +27,7 @@ cycles of one warp in them against those of the busiest pipe for all resident wa
 and fewer bytes in flight than Little's law asks for at this GPU's DRAM roof; or loops that name at most half of the
 registers, and would gain 1.3 and more from the warps that these alone admit. Low occupancy with enough
 in flight is not reported: many fast kernels are built that way. Where an SM has not the registers of one block, the
-launch fails, and that is said instead. Device memory measured
+launch fails, and that is said instead, as it is of blocks of more threads than a card allows. Device memory measured
 at 80 % of its peak or more withdraws it: enough was in flight.
 
 **References.** CUDA C++ Best Practices Guide, "Occupancy"; Volkov, "Better Performance at Lower Occupancy".
@@ -83,6 +83,9 @@ class OccupancyRegisters(MicroTool):
         """One finding per kernel."""
         if self.view.evidence.binary is None:
             return
+        if (self.view.threads or 0) > self.gpu.limits.max_threads_per_block:
+            yield self._too_large()
+            return
         if self.threads_at_most() is not None:
             yield self._refused()
             return
@@ -124,6 +127,30 @@ class OccupancyRegisters(MicroTool):
             if occupancy(limits, block_threads=threads, registers=compiled.resources.registers).blocks
         )
         return next(held, 0)
+
+    def _too_large(self) -> Finding:
+        """A launch of more threads a block than a card has at all: nothing of the kernel could be changed for it."""
+        threads, most, name = (
+            self.view.threads or 0,
+            self.gpu.limits.max_threads_per_block,
+            self.view.kernel.name,
+        )
+        sites = self.view.sites
+        return self.finding(
+            sites[0].block_span if sites else self.view.kernel.name_span,
+            severity="warning",
+            confidence="high",
+            message=(
+                f"{name} is launched with blocks of {threads} threads, more than the {most} that any block may have: "
+                "the launch fails with cudaErrorInvalidConfiguration, and nothing is worked out."
+            ),
+            guidance=(
+                f"Launch blocks of 128 to {most} threads and as many of them as the work asks for (the third argument "
+                "is the bytes of shared memory); and test cudaGetLastError() behind the launch, which otherwise fails "
+                "unseen."
+            ),
+            evidence=(self.view.observe("threads of a launched block", float(threads), "", float(most)),),
+        )
 
     def _refused(self) -> Finding:
         """A launch that no SM has the registers for: an error of the program, which no speedup tells of."""
