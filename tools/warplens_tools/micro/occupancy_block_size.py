@@ -68,6 +68,8 @@ class OccupancyBlockSize(MicroTool):
         threads = self.view.threads
         if threads is not None and HALF_IDLE * threads <= self.gpu.limits.warp_size:
             return  # idle lanes are the nearer cause, as partial-warps says
+        if threads is not None and threads > self.gpu.limits.max_threads_per_block:
+            return  # no such block is launched, as occupancy-registers says
         found = self.view.waiting.shortage("blocks") or self.view.waiting.shortage("warps")
         starts = list(self._slow_starts())
         loads = self.sass.where(lambda x: x.opcode == "LDG")
@@ -152,16 +154,19 @@ class OccupancyBlockSize(MicroTool):
         demand = self.view.demand
         rest = max(floor.get("waiting", 0.0), demand.dram_lower, *demand.pipes.values())
         ratio = floor.get("blocks", 0.0) / max(rest, floor.get("blocks", 0.0) * threads / ENOUGH)
-        if ratio < self.worth:
+        held, shape = self.view.occupancy, self.view.shape
+        if ratio < self.worth or (held is not None and not self._is_filled(held)):
             return
+        where = "" if shape is not None else ", where the grid has more blocks than the card holds at once"
         yield self.finding(
             sites[0].block_span,
             # Only where more blocks wait than the card holds at once does their start rate bind.
-            severity="warning" if self.view.shape is not None else "information",
-            confidence="medium",
+            severity="warning" if shape is not None else "information",
+            confidence="medium" if shape is not None else "low",
+            missing=() if shape is not None else ("the blocks of the grid",),
             message=(
                 f"Block-launch bound: blocks of {threads} threads finish sooner than the card starts others, about one "
-                f"every {self.gpu.costs.block_start:.1f} cycles whatever its size."
+                f"every {self.gpu.costs.block_start:.1f} cycles whatever its size{where}."
             ),
             guidance=(
                 f"Launch blocks of {ENOUGH} threads, or let each thread work on several elements (a grid-stride loop)."
@@ -169,5 +174,5 @@ class OccupancyBlockSize(MicroTool):
             evidence=(
                 self.view.observe("block starts over the SM's other work", round(ratio, 2), "", WORTH),
             ),
-            gain=Gain.of(ratio, ratio),
+            gain=Gain.of(ratio, ratio) if shape is not None else None,
         )
