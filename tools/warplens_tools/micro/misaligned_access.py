@@ -63,7 +63,7 @@ class MisalignedAccess(SectorTool):
         """One finding per kernel, on the first misaligned access of the deepest loop."""
         every = [w for w in self.view.warp_accesses if self.is_compiled(w)]
         found = [w for w in every if _is_misaligned(w) and not _is_inherent(w, every)]
-        if not found or 2 * _sectors(found) <= _sectors(every):
+        if not found or 2 * _sectors(found) <= _sectors(every) or self._is_aside(found, every):
             yield from self._of_rows(every)
             return
         worst = max(found, key=lambda w: (len(w.access.loops), w.overfetch))
@@ -121,6 +121,16 @@ class MisalignedAccess(SectorTool):
             ),
             gain=Gain.of(ratio, worst.overfetch),
         )
+
+    def _is_aside(self, found: Sequence[WarpAccess], every: Sequence[WarpAccess]) -> bool:
+        """Whether more accesses lie at places that are not known, which may move many times as much."""
+        known = {w.access.span for w in every}
+        untold = [
+            a
+            for a in self.view.global_accesses
+            if a.span not in known and not a.few and (a.index is None or not a.index.uniform)
+        ]
+        return sum(map(_weight, untold)) > sum(_weight(w.access) for w in found)
 
     def _gain(self, found: Sequence[WarpAccess]) -> Gain | None:
         """At most the excess of sectors; little of it where the L1 still holds what a neighbour fetched."""
