@@ -57,6 +57,7 @@ from typing import Literal
 import msgspec
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.facts.conditions import Comparison, excludes
 from warplens_tools.cuda.facts.reloads import accumulations, reloads
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
@@ -201,12 +202,15 @@ class AliasingReload(MicroTool):
     def _apart(self, worst: Pass) -> int:
         """Groups of loads that the text has, which are fewer than those of a loop that the compiler unrolled."""
         seen: set[int | None] = set()
-        found = 0
+        kept: list[tuple[Comparison, ...]] = []
         for group in worst.rounds:
             lines = {self.sass.lines[i] for i in group}
-            found += bool(lines - seen)
+            come = next((a.come for a in self.view.accesses if a.span.line in lines - seen), ())
+            # Who comes to a branch that another one excludes waits in one of the two.
+            if lines - seen and not any(excludes(one, other) for k in kept for one in k for other in come):
+                kept.append(come)
             seen |= lines
-        return found
+        return len(kept)
 
     @property
     def _threads(self) -> int:

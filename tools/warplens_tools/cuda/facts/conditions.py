@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.comparisons import NEGATED
+from warplens_tools.cuda.syntax.comparisons import FLIPPED, NEGATED
 from warplens_tools.cuda.values.bindings import value_node
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import Form, Symbol
@@ -17,6 +17,11 @@ from warplens_tools.cuda.values.kernel_tree import KernelTree
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+#: What cannot hold of two things beside a comparison of them.
+_EXCLUDED = {
+    "==": ["!=", "<", ">"], "!=": ["=="], "<": ["==", ">", ">="], "<=": [">"], ">": ["==", "<", "<="], ">=": ["<"],
 }  # fmt: skip
 
 Values = Mapping[str, int]
@@ -38,6 +43,14 @@ class Comparison(msgspec.Struct, frozen=True):
     def symbols(self) -> tuple[Symbol, ...]:
         """Every symbol of both sides."""
         return (*self.left.symbols, *self.right.symbols)
+
+
+def excludes(one: Comparison, other: Comparison) -> bool:
+    """Whether no thread meets both, as they compare the same two things: `j < n` and `j >= n`."""
+    kind = other.kind if (one.left, one.right) == (other.left, other.right) else ""
+    if (one.left, one.right) == (other.right, other.left):
+        kind = FLIPPED.get(other.kind, other.kind)
+    return kind in _EXCLUDED.get(one.kind, ())
 
 
 def read_comparison(reader: FormReader, node: Node, *, holds: bool) -> Comparison | None:
