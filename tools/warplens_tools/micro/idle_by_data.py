@@ -55,6 +55,12 @@ _TOLERANCE = re.compile(r"\d[eE]-(?:[6-9]|\d\d)")
 _TESTS = re.compile(r"\b(?:if|for|while|switch)\b|\?|&&|\|\||[<>]=?|[!=]=")
 
 
+#: A value that is asked for not being zero, on a line without blanks.
+_NONZERO = re.compile(r"(?<![\w.\])])([A-Za-z_]\w*(?:\[[^\[\]]*\]|\.\w+|->\w+)*)!=0(?:\.0*)?[fF]?(?![\w.])")
+#: Lines behind a test in which its division is looked for.
+_NEAR = 12
+
+
 class IdleByData(MicroTool):
     """Lanes whose data fail a test sit out most of a loop."""
 
@@ -75,6 +81,8 @@ class IdleByData(MicroTool):
         weight, skips = max(found, key=lambda each: (each[0], -each[1][0].branch))
         share = min(weight / self.sass.weigh(self.sass.flow.instructions_of(skips[0].loop)), 1.0)
         tests = [s.branch for s in skips]
+        if self._keeps_from_division(skips):
+            return
         # A loop that the compiler unrolled holds its body, and the test, several times.
         behind = max(len(s.skipped) for s in skips)
         place = self.hottest_place(tests)
@@ -114,6 +122,22 @@ class IdleByData(MicroTool):
             return not self.sass.table.is_toolkit(test)
         text = self.view.text.line_text(line) if line is not None else ""
         return _TESTS.search(text) is not None and _TOLERANCE.search(text) is None
+
+    def _keeps_from_division(self, skips: Sequence[Skip]) -> bool:
+        """Whether the test keeps from a division by nothing, of the value that is tested: hardly a lane fails it."""
+        first = self.sass.written[skips[0].test]
+        if first is None or self.sass.table.is_foreign(self.sass.instructions[skips[0].test]):
+            return False
+        last = max((n for s in skips for i in s.skipped if (n := self.sass.written[i])), default=first)
+        code = "".join(
+            "".join(
+                map(self.view.text.line_text, range(first, min(max(first, last), first + _NEAR) + 1))
+            ).split()
+        )
+        asked = "".join(self.view.text.line_text(first).split())
+        return any(
+            re.search(rf"/\(*{re.escape(value)}(?![\w\[.])", code) for value in _NONZERO.findall(asked)
+        )
 
     def _behind(self, skips: Sequence[Skip]) -> frozenset[int]:
         """What stands behind some tests, where it is most of a loop that is a large part of the kernel; else none."""
