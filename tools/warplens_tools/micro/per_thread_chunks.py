@@ -121,7 +121,11 @@ class PerThreadChunks(CoalescingTool):
     def _by_started(self) -> Iterator[Finding]:
         """Walks whose start comes of what each lane loads: rows of a matrix or features of a point that data chooses,
         element after element. How long and how far apart they are is in the data."""
-        found = [a for a in walks_of_lanes(self.view.global_accesses, self.view.said) if self._is_compiled(a)]
+        found = [
+            a
+            for a in walks_of_lanes(self.view.global_accesses, self.view.said)
+            if self._is_compiled(a) and not self._is_outside(a)
+        ]
         if not found:
             return
         worst = found[0]
@@ -146,6 +150,12 @@ class PerThreadChunks(CoalescingTool):
                 ),
             ),
         )
+
+    def _is_outside(self, walk: ArrayAccess) -> bool:
+        """Whether a loop within its own goes through global memory, beside which one element an iteration is little."""
+        own = [loop.span for loop in walk.loops]
+        inner = (a for a in self.view.global_accesses if len(a.loops) > len(own))
+        return any([loop.span for loop in a.loops[: len(own)]] == own for a in inner)
 
     def _is_compiled(self, access: ArrayAccess) -> bool:
         line = access.span.line

@@ -54,9 +54,9 @@ def _pairs(tree: SourceTree, model: SourceModel, kernel: Kernel, site: LaunchSit
         stored = _passed(maker, other, _own(accesses(tree, maker), stored=True))
         shared = tuple(a for a in reads if a in stored)
         between = _between(tree, other, site)
-        if shared and _is_alike(other, site) and not _COPIES.search(between):
-            if not _asks_a_library(model, between, site):
-                yield HandedOn(other, site, shared)
+        apart = _COPIES.search(between) or _asks_a_library(model, between, site)
+        if shared and _is_alike(other, site) and not apart:
+            yield HandedOn(other, site, shared)
         reads = [a for a in reads if a not in stored]
 
 
