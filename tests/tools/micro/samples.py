@@ -200,6 +200,12 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         ),
     ),
     "per-thread-chunks": (
+        Sample(
+            "a row that each lane loads, around a loop over others",
+            kernel("int r = a[i]; for (int j = 0; j < n; ++j) { float s = a[r * n + j]; "
+                   "for (int m = 0; m < n; ++m) s += a[m * n + j]; o[i] += s; }"),
+            finds=False,
+        ),
         Sample("a stretch each", kernel("for (int j = 0; j < 64; ++j) o[i] += a[i * 64 + j];"), finds=True),
         Sample("in turn", kernel("for (int j = i; j < n; j += gridDim.x * blockDim.x) o[j] = a[j];"), finds=False),
         Sample(
@@ -1311,6 +1317,11 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample("once", kernel("wmma::load_matrix_sync(f, a, n); wmma::mma_sync(c, f, f, c);"), finds=False),
     ),
     "runtime-calls": (
+        Sample(
+            "for the one thread there is",
+            kernel("float *t = new float[n]; t[0] = a[i]; o[i] = t[0];", launch="k<<<1, 1>>>(a, o, n);"),
+            finds=False,
+        ),
         Sample("for each thread", kernel("float *t = new float[n]; t[0] = a[i]; o[i] = t[0]; delete[] t;"), finds=True),
         Sample("by malloc", kernel("float *t = (float *)malloc(4); t[0] = a[i]; o[i] = t[0]; free(t);"), finds=True),
         Sample(
@@ -1498,6 +1509,31 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample("after a return", kernel("if (i >= n) return; __syncthreads(); o[i] = a[i];"), finds=False),
     ),
     "lone-thread-loop": (
+        Sample(
+            "a table, store after store",
+            kernel(
+                "__shared__ float t[64]; if (threadIdx.x == 0) filled(t); __syncthreads(); o[i] = t[i & 63] * a[i];",
+                "__device__ void filled(float *t) { " + " ".join(f"t[{k}] = {k}.5f;" for k in range(64)) + " }\n",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a table of a few entries",
+            kernel(
+                "__shared__ float t[8]; if (threadIdx.x == 0) { "
+                + " ".join(f"t[{k}] = {k}.5f;" for k in range(8))
+                + " } __syncthreads(); o[i] = t[i & 7] * a[i];",
+            ),
+            finds=False,
+        ),
+        Sample(
+            "a table that every thread has",
+            kernel(
+                "float t[64]; filled(t); __syncthreads(); o[i] = t[i & 63] * a[i];",
+                "__device__ void filled(float *t) { " + " ".join(f"t[{k}] = {k}.5f;" for k in range(64)) + " }\n",
+            ),
+            finds=False,
+        ),
         Sample(
             "one for all of a block of any size",
             kernel("if (threadIdx.x == 0) for (int j = 0; j < n; ++j) o[blockIdx.x] += a[blockIdx.x * n + j];"),

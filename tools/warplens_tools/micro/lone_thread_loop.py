@@ -21,8 +21,10 @@ sum = reduce_block(sum);                   // shuffles, then one barrier
 ```
 
 **Evidence.** The conditions around the loop, worked out for every thread of a block; the loop's accesses of memory.
+Else the stores of such a branch with a barrier behind it, those of the device functions that it calls included.
 
-**Threshold.** At most an eighth of a block of two warps or more; loops of fewer than 32 iterations are left alone.
+**Threshold.** At most an eighth of a block of two warps or more; loops of fewer than 32 iterations and branches
+of fewer than 64 stores are left alone.
 Where no launch tells the block, loops over the block's extents or up to what the launch passes, as information.
 Information where nothing says how long the loop is: a warning needs a count, or a loop from a constant to a
 parameter, for what starts or ends at a value worked out in the kernel is most often the few elements that a wide
@@ -40,6 +42,7 @@ from collections.abc import Iterator
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.guards import guarded_loops
+from warplens_tools.cuda.facts.lone_fills import lone_fills
 from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro.base import MicroTool
@@ -47,6 +50,8 @@ from warplens_tools.text import Span
 
 #: Iterations from which a loop is worth sharing out: a warp's.
 LONG = 32
+#: Stores of few threads, one after the other, from which a table is worth filling by all: two warps' worth.
+STORES = 64
 _SEEN = frozenset({"global", "shared"})
 _VOTES = re.compile(r"\b__(?:any|all|ballot)(?:_sync)?\s*\(")
 _GUIDANCE = (
@@ -67,7 +72,39 @@ class LoneThreadLoop(MicroTool):
     relevant = ("latency", "memory", "compute")
 
     def check(self) -> Iterator[Finding]:
-        """One finding per kernel, on its first such loop."""
+        """One finding per kernel, on its first such loop, else on the first table that is filled so."""
+        yield from list(self._loops()) or self._fills()
+
+    def _fills(self) -> Iterator[Finding]:
+        """A table that few threads fill by store after store, all others at the barrier behind it."""
+        threads = self.view.threads
+        if threads is not None and threads < 2 * self.gpu.limits.warp_size:
+            return
+        for fill in lone_fills(self.view.tree, self.view.kernel, STORES, self.view.dim3)[:1]:
+            said, names = " ".join(self.view.said(fill.condition).split()), ", ".join(fill.names[:3])
+            yield self.finding(
+                self.view.line_span(fill.span.line),
+                severity="information",
+                confidence="medium",
+                message=(
+                    f"Only threads with {said} fill {names}, by {fill.stores} stores one after the other: the others "
+                    "of the block wait for them at the barrier, in every block anew."
+                ),
+                guidance=(
+                    "Keep what does not change in a __constant__ or __device__ table that is made once, and let all "
+                    "threads of the block copy it (from threadIdx.x on, in steps of blockDim.x, 16 bytes at once); "
+                    "entries that follow from others take a thread each."
+                ),
+                evidence=(
+                    self.view.observe("condition around the stores", said, tier="source"),
+                    self.view.observe(
+                        "stores of few threads", float(fill.stores), "", float(STORES), tier="source"
+                    ),
+                ),
+            )
+
+    def _loops(self) -> Iterator[Finding]:
+        """The first loop that few threads run."""
         threads = self.view.threads
         if threads is None:
             yield from self._over_block()
