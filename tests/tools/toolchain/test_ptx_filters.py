@@ -52,3 +52,23 @@ def test_a_filter_in_float_is_told(how: str) -> None:
 )
 def test_floats_as_they_are_and_doubles_are_not(how: str) -> None:
     assert _said(how) == ""
+
+
+WHOLE = """
+__global__ void turns(const int2* at, int* out) {
+    const int2 a = at[threadIdx.x], b = at[threadIdx.x + 1], c = at[threadIdx.x + 2];
+    int turn = 0;
+    FILTER
+    const long long l = (long long)(b.x - a.x) * (c.y - a.y), r = (long long)(b.y - a.y) * (c.x - a.x);
+    turn = l > r;
+    out[threadIdx.x] = turn;
+}
+"""
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_whole_products_are_not_filtered_either(kind: str) -> None:
+    how = "const KIND q = (KIND)(b.x - a.x) * (c.y - a.y) - (KIND)(b.y - a.y) * (c.x - a.x);"
+    how = (how + "if (q > 1e-6) { out[threadIdx.x] = 1; return; }").replace("KIND", kind)
+    said = filtered(*(filters_in(made(WHOLE, FILTER=one)) for one in ("", how)))
+    assert f"in {kind} of what lies behind parameter 1, the kernel whole numbers alone" in said

@@ -23,6 +23,12 @@ __global__ void first(const int* in, NUMBER begin, int n, NUMBER* best) {
 """
 EACH = "atomicMin(best, begin + k);"
 OF_BLOCK = "__syncthreads(); if (threadIdx.x == 0 && least < n) atomicMin(best, begin + least);"
+OF_TREE = """__shared__ int all[256]; all[threadIdx.x] = mine; __syncthreads();
+    for (int half = blockDim.x / 2; half; half /= 2) {
+        if (threadIdx.x < half) all[threadIdx.x] = min(all[threadIdx.x], all[threadIdx.x + half]);
+        __syncthreads();
+    }
+    if (threadIdx.x == 0 && all[0] < n) atomicMin(best, begin + all[0]);"""
 OF_WARP = "mine = __reduce_min_sync(~0u, mine); if (threadIdx.x % 32 == 0 && mine < n) atomicMin(best, begin + mine);"
 
 
@@ -35,6 +41,7 @@ def _said(found: str, left: str, number: str = "unsigned long long") -> str:
 def test_the_least_place_is_told(number: str) -> None:
     assert "behind parameter 4" in _said("atomicMin(&least, k);", OF_BLOCK, number)
     assert "behind parameter 4" in _said("mine = min(mine, k);", OF_WARP, number)
+    assert "behind parameter 4" in _said("mine = min(mine, k);", OF_TREE, number)
 
 
 def test_the_least_number_of_a_block_is_not() -> None:

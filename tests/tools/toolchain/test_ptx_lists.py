@@ -48,3 +48,19 @@ def test_one_that_asks_is_not(keeps: str) -> None:
 @pytest.mark.parametrize("loop", ["for (int e = v; e < v + 4; ++e) {", "{ const int e = v;"])
 def test_one_of_a_fixed_number_for_each_thread_is_not(loop: str) -> None:
     assert _said(KEPT, loop) == ""
+
+
+def test_a_list_that_each_thread_counts_is_told() -> None:
+    text = JOINED.replace("LOOP", "int mine = 0; LOOP").replace("kept[1024]", "kept[8][128]")
+    own = [
+        lists_in(
+            made(text, LOOP=ROWS, KEEPS=keeps, LEAVES="nexts[v] = mine; next[v] = kept[3][threadIdx.x];")
+        )
+        for keeps in (
+            AT_ONCE,
+            "kept[mine++][threadIdx.x] = u;",
+            "if (mine < 8) kept[mine++][threadIdx.x] = u;",
+        )
+    ]
+    assert "never asks" in runs_over(own[0], own[1])
+    assert runs_over(own[0], own[2]) == ""

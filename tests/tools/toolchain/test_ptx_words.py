@@ -27,6 +27,26 @@ __global__ void reduced(const unsigned long long* in, unsigned long long* out) {
     out[threadIdx.x] = ASKS ? x - p : x;
 }
 """
+EQUAL = """
+struct Mark { unsigned upper, lower, number; };
+__global__ void equal(const unsigned* in, const Mark* marks, unsigned* out) {
+    const unsigned x = in[threadIdx.x] * 77u, y = (x ^ x >> 7) * 99u;
+    const Mark& mark = marks[threadIdx.x];
+    out[threadIdx.x] = ASKS ? mark.number : 0u;
+}
+"""
+SHORT = """
+__global__ void reduced(const unsigned* in, unsigned* out) {
+    const unsigned p = 0x7fffffffu, x = in[threadIdx.x] * 5u;
+    out[threadIdx.x] = ASKS ? x - p : x;
+}
+"""
+ROUNDS = """
+__global__ void rounds(unsigned long long first, int n, unsigned* out) {
+    BEFORE
+    for (int t = threadIdx.x; t < n; t += 64) out[t] = (UPPER * 77u) ^ (unsigned)(first + t);
+}
+"""
 LARGER = """
 __global__ void larger(const unsigned long long* one, const unsigned long long* other, int* out) {
     const unsigned long long x = one[threadIdx.x] * 3, y = other[threadIdx.x] * 5;
@@ -69,7 +89,7 @@ def test_how_both_words_are_compared_is_no_matter(asks: str) -> None:
 
 
 def test_the_upper_word_of_a_sum_is_each_sums_own() -> None:
-    assert "the upper word of parameter 2" in _tried(UPPER="(unsigned)(first >> 32)")
+    assert "one upper word of parameter 2" in _tried(UPPER="(unsigned)(first >> 32)")
     assert _tried(UPPER="((unsigned)(first >> 32) + ((unsigned)n < (unsigned)first))") == ""
 
 
@@ -98,3 +118,27 @@ def test_where_64_bits_end_no_word_is_left_out(asks: str, told: bool) -> None:
 )
 def test_two_numbers_are_ordered_by_both_words(asks: str, told: bool) -> None:
     assert bool(_said(LARGER, {"ASKS": "x > y"}, {"ASKS": asks})) == told
+
+
+def test_both_words_of_a_mark_are_compared() -> None:
+    both = {"ASKS": "(mark.upper == x && mark.lower == y)"}
+    assert "at byte 4" in _said(EQUAL, both, {"ASKS": "mark.upper == x"})
+    assert _said(EQUAL, both, {"ASKS": "((mark.upper ^ x) | (mark.lower ^ y)) == 0"}) == ""
+
+
+@pytest.mark.parametrize(("asks", "told"), [("x > p", True), ("x >> 31", True), ("!(x < p)", False)])
+def test_so_does_where_31_bits_end(asks: str, told: bool) -> None:
+    assert bool(_said(SHORT, {"ASKS": "x >= p"}, {"ASKS": asks})) == told
+
+
+@pytest.mark.parametrize(
+    ("before", "upper", "told"),
+    [
+        ("const unsigned upper = (unsigned)(first + threadIdx.y >> 32);", "upper", True),
+        ("const unsigned upper = (unsigned)(first + blockIdx.x >> 32);", "upper", True),
+        ("", "((unsigned)(first >> 32) + ((unsigned)first + (unsigned)t < (unsigned)t))", False),
+    ],
+)
+def test_an_upper_word_is_taken_in_each_round(before: str, upper: str, told: bool) -> None:
+    words = {"BEFORE": "", "UPPER": "(unsigned)(first + t >> 32)"}
+    assert bool(_said(ROUNDS, words, {"BEFORE": before, "UPPER": upper})) == told

@@ -8,7 +8,7 @@ Unsigned sums wrap around: the least place leads to a number that may be one of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -20,6 +20,7 @@ _TAKES = re.compile(r"(?:min|max)\.[su](?:16|32|64)\Z|redux(?:\.\w+)*\.(?:min|ma
 _SHARED = re.compile(r"(?:atom|red)(?:\.\w+)*\.shared(?:\.\w+)*\.(?:min|max)\.[su]")
 _ADDS = re.compile(r"(?:add|sub|mad|mul)(?:\.\w+)*\.[su](?:32|64)\Z")
 _HANDS_ON = re.compile(r"(?:mov|cvt|selp|shfl)\b")
+_THROUGH = re.compile(r"(?:mov|cvt|selp|shfl|ld(?:\.\w+)*\.shared)\b")
 _KEPT = re.compile(r"ld(?:\.\w+)*\.shared\b")
 _PLACE = re.compile(r"\[([^\]]*)\]")
 _WIDE = re.compile(r"%rd\d+")
@@ -80,12 +81,9 @@ def _given(values: Values, sources: tuple[str, ...], but: int) -> bool:
 
 
 def _is_least(values: Values, register: str, shared: bool) -> bool:
+    """Whether it is the least of something, as it was or by way of shared memory."""
     return any(
         _TAKES.match(name) or (shared and _KEPT.match(name))
-        for one in _handed(values, register)
+        for one in values.behind(register, _THROUGH)
         for name, _ in values.made.get(one, ())
     )
-
-
-def _handed(values: Values, register: str) -> Iterator[str]:
-    yield from (one for one in values.behind(register, _HANDS_ON) if one.startswith("%"))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists that the threads of a block keep in shared memory, by PTX: how many find a place there follows data.
 
-A place is drawn from a counter of the block's. Where loops draw on that go up to loaded numbers, the list is as long as
-data have it, and runs over unless somebody asks for room.
+A place is drawn from a counter of the block's, or counted by each warp or thread for itself. Where loops that go up to
+loaded numbers draw places, the list is as long as data have it, and runs over unless somebody asks for room.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ def _keeps_list(flow: Flow) -> bool:
     lines = [(number, line) for number, block in enumerate(flow.code) for line in block]
     code = [(number, *found) for number, line in lines if (found := instruction_of(line)) is not None]
     drawn = {parts[0]: number for number, name, parts in code if _DRAWS.match(name) and parts}
-    if not drawn:
-        return False
-    loops = [loop for loop in loops_in(flow.body) if _ends_by_data(flow, loop)]
+    loops = [loop for loop in loops_in(flow.body) if drawn or loop.grows]
+    loops = [loop for loop in loops if _ends_by_data(flow, loop)]
+    if any(loop.grows for loop in loops):
+        return True
     for register, number in drawn.items():
         if any(number in loop.blocks for loop in loops):
             led = _handed_on(code, register)

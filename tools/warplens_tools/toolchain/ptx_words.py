@@ -2,10 +2,10 @@
 """Numbers of two words, by PTX: both words count where the kernel orders them, or carries from one into the other.
 
 Of equal upper words the lower ones decide, once in four billion times; a sum's upper word changes once in as many. No
-drawn number meets either. Told are members of structures that the kernel orders with what it works out, and the edit
-with numbers of the text alone; 64-bit numbers of whose comparison with a number, or with one another, upper words are
-left; and upper words of numbers by value that are the same for all threads, where the kernel takes them of sums with
-threads' places. So are large numbers of the text that 64 bits are ordered with: the next one differs as seldom.
+drawn number meets either. Told are members of structures that the kernel compares with what it works out, and the edit
+with numbers of the text alone; upper words that are compared without the lower ones; upper words of numbers by value
+that are the same for all threads, or rounds of a loop, where the kernel takes them of each one's sum; and large numbers
+of the text that the kernel orders something with, and the edit with one next to it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ from warplens_tools.toolchain.ptx_gaps import Load, loads_of
 
 _COMPARE = re.compile(r"\bsetp\.(\w+)(?:\.\w+)*?\.([busf])(32|64)\s+([^;]+);")
 _ORDERS = frozenset({"lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"})
-_CHOOSES = re.compile(r"(?:min|max|sub|atom|red)\b")
+_CHOOSES = re.compile(r"(?:min|max|sub|xor|atom|red)\b")
 #: What leaves a number as it is.
 _HANDS_ON = ("mov.", "cvt.", "selp.")
 _PARTS = re.compile(r"\bmov\.b64\s+\{\s*(\S+?)\s*,\s*(\S+?)\s*\}\s*,\s*(%\w+)\s*;")
 _LOWER = re.compile(r"cvt\.[us]32\.[us]64\Z")
 _WORD = 0xFFFFFFFF
 _ALL = 0xFFFFFFFFFFFFFFFF
+#: A sum that follows a loop's counter, or a thread's place.
+_ROUNDS, _THREADS = 2, 1
+#: Of numbers of 32 bits, those that no few values meet.
+_SHORT_LEAST, _HALF, _SIGN = 1 << 24, 0xFFFF, 1 << 31
 #: What fits into one word, with a sign too, is drawn.
 _LEAST = 1 << 32
 #: Of a number on the right, or on the left: what is more than it, or not, is at least one more, or not.
@@ -39,22 +43,23 @@ _Member = tuple[str, int, int]
 class Words(msgspec.Struct, frozen=True):
     """Of one kernel."""
 
-    #: Members that are ordered with what is worked out, those that are compared with numbers of the text alone, and all
-    #: that are loaded; of size 0 where it is not plain to see which.
-    ordered: frozenset[_Member] = frozenset()
+    #: Members that are compared with what is worked out or loaded, those that are compared with numbers of the text
+    #: alone, and all that are loaded; of size 0 where it is not plain to see which.
+    compared: frozenset[_Member] = frozenset()
     numbered: frozenset[_Member] = frozenset()
     read: frozenset[_Member] = frozenset()
-    #: The least numbers that are not less than one of the text that 64 bits are ordered with, and the upper words of
-    #: the text that upper words alone are compared with.
+    #: Large numbers of the text that something of 64, or 32, bits is at least, or less than; and the upper words of the
+    #: text that upper words alone are compared with.
     ends: frozenset[int] = frozenset()
+    short_ends: frozenset[int] = frozenset()
     upper: frozenset[int] = frozenset()
-    #: Whether two numbers of 64 bits are ordered, or two upper words, and whether lower words are compared at all.
+    #: Whether two numbers of 64 bits are compared, or two upper words, and whether lower words are compared at all.
     pairs: bool = False
     upper_pairs: bool = False
     lower: bool = False
-    #: Numbers by value, of whose sums with threads' places upper words are taken, and of themselves alone.
-    carried: frozenset[str] = frozenset()
-    alone: frozenset[str] = frozenset()
+    #: Numbers by value of whose sums upper words are taken, each with what these follow; and what lower words do.
+    upper_of: frozenset[tuple[str, int]] = frozenset()
+    lower_of: frozenset[tuple[str, int]] = frozenset()
 
 
 def words_in(ptx: str) -> dict[str, Words]:
@@ -66,19 +71,36 @@ def half_used(baseline: Mapping[str, Words], candidate: Mapping[str, Words]) -> 
     """Where a candidate goes by one word of a number of which the baseline goes by both; "" for nowhere."""
     for name, new in candidate.items():
         known = baseline.get(name, Words())
-        if lost := known.ordered - known.numbered - new.ordered & (new.numbered | _unread(known, new)):
+        if lost := known.compared - known.numbered - new.compared & (new.numbered | _unread(known, new)):
             base, _, at = min(lost)
             where = f"what lies behind parameter {int(base) + 1} at byte {at}"
-            return f"{name} orders {where} and what it works out, the edit does not"
+            return f"{name} compares {where} with what it works out, the edit does not"
         if not new.lower and any(_near(known.ends, one) for one in new.ends - known.ends):
             return "the edit orders 64 bits with a number next to the one that the kernel orders them with"
         if not new.lower and any(_near(known.ends, one << 32) for one in new.upper - known.upper):
             return "the edit asks for the upper word alone of a number of which the kernel compares 64 bits"
         if known.pairs and new.upper_pairs and not known.upper_pairs and not new.lower:
             return "the edit orders the upper words alone of numbers that the kernel orders in 64 bits"
-        if same := known.carried & new.alone - known.alone - new.carried:
-            which = f"parameter {int(min(same)) + 1}"
-            return f"the edit takes the upper word of {which} for all threads' sums with it, the kernel of each sum"
+        lost = known.short_ends - new.short_ends
+        if any(abs(one - other) <= _HALF for one in lost for other in new.short_ends - known.short_ends):
+            return "the edit orders something with a number next to the one that the kernel orders it with"
+        if same := _less_often(known, new):
+            which = f"parameter {int(same) + 1}"
+            return (
+                f"the edit takes one upper word of {which} for several sums with it, the kernel of each sum"
+            )
+    return ""
+
+
+def _less_often(known: Words, new: Words) -> str:
+    """A number by value whose upper word follows less in the edit than in the kernel, and than the lower one; ""."""
+    for given in sorted({one for one, _ in known.upper_of}):
+        was, now, low = (
+            {follows for one, follows in of if one == given}
+            for of in (known.upper_of, new.upper_of, new.lower_of)
+        )
+        if now and max(now) < min(was) and max(now) < max(low, default=0):
+            return given
     return ""
 
 
@@ -86,7 +108,7 @@ def _unread(known: Words, new: Words) -> frozenset[_Member]:
     """Members that the edit never loads of structures of which it loads others, all plain to see."""
     open_ended = {base for base, size, _ in new.read if not size}
     kinds = {(base, size) for base, size, _ in new.read if base not in open_ended}
-    return frozenset(one for one in known.ordered if one[:2] in kinds and one not in new.read)
+    return frozenset(one for one in known.compared if one[:2] in kinds and one not in new.read)
 
 
 class _Reading:
@@ -114,8 +136,8 @@ class _Reading:
 
     def words(self) -> Words:
         """All of it."""
-        ordered, numbered = set[_Member](), set[_Member]()
-        ends, upper = set[int](), set[int]()
+        compared, numbered = set[_Member](), set[_Member]()
+        ends, short_ends, upper = set[int](), set[int](), set[int]()
         pairs = upper_pairs = lower = False
         for kind, of, bits, text in _COMPARE.findall(self._flow.body):
             if of == "f":
@@ -126,8 +148,7 @@ class _Reading:
             lower = lower or any(self._comes_of(side, self._lower) for side in sides)
             orders = kind in _ORDERS
             if all(number is None for number in numbers):
-                members = [self._held(side) for side in sides]
-                ordered |= set().union(*members) if orders and not all(members) else set()
+                compared |= set().union(*map(self._held, sides))
                 pairs = pairs or (orders and bits == "64" and not any(uppers))
                 upper_pairs = upper_pairs or (orders and all(uppers))
                 continue
@@ -137,25 +158,29 @@ class _Reading:
                 numbered |= self._held(side)
                 if is_upper:
                     upper.add(number & _WORD)
-                elif bits == "64" and orders:
-                    ends.add(number + (kind in _WITH_EQUAL[side is sides[0]]) & _ALL)
+                elif orders:
+                    end = number + (kind in _WITH_EQUAL[side is sides[0]])
+                    if bits == "64":
+                        ends.add(end & _ALL)
+                    elif of == "u" or end < _SIGN - _HALF:
+                        # below zero, with a sign, is where 31 bits end
+                        short_ends.add(_SIGN if of == "s" and end == 0 else end & _WORD)
         for name, operands in self._choices():
             held = [self._held(operand) for operand in operands]
-            ordered |= set().union(*held) if held else set()
+            compared |= set().union(*held) if held else set()
             if name.startswith("sub"):
                 lower = lower or any(self._comes_of(operand, self._lower) for operand in operands)
-        carried, alone = self._sums()
         return Words(
-            frozenset(ordered),
-            frozenset(numbered - ordered),
+            frozenset(compared),
+            frozenset(numbered - compared),
             frozenset(self._read),
             frozenset(one for one in ends if _LEAST <= one <= _ALL - (_LEAST >> 1)),
+            frozenset(one for one in short_ends if _SHORT_LEAST <= one <= _WORD - _HALF),
             frozenset(upper),
             pairs,
             upper_pairs,
             lower,
-            carried,
-            alone,
+            *self._sums(),
         )
 
     def _note(self, load: Load) -> None:
@@ -202,18 +227,26 @@ class _Reading:
                     if len(sources) == 2:
                         yield step.name, sources
 
-    def _sums(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The numbers by value that upper words are taken of, in sums with threads' places, and alone."""
-        carried, alone = set[str](), set[str]()
+    def _sums(self) -> tuple[frozenset[tuple[str, int]], frozenset[tuple[str, int]]]:
+        """The numbers by value that upper words, and lower ones, are taken of, with what those sums follow."""
+        upper, lower = set[tuple[str, int]](), set[tuple[str, int]]()
         for half, whole in self._upper.items():
-            leaves = self._flow.leaves.get(whole, frozenset())
-            given = {one for one in leaves if one.isdigit()} & self._flow.wide_parameters
-            places = any(one.startswith("%") for one in leaves)
-            if places or self._is_added_to(half):
-                carried |= given
-            elif len(given) == 1 and leaves == given:
-                alone |= given
-        return frozenset(carried), frozenset(alone)
+            upper |= self._given(whole, _ROUNDS if self._is_added_to(half) else self._follows(whole))
+        wanted = {given for given, _ in upper}
+        for register in self._flow.steps if wanted else ():
+            if not register.startswith("%rd") and not wanted.isdisjoint(self._flow.leaves.get(register, ())):
+                lower |= self._given(register, self._follows(register))
+        return frozenset(upper), frozenset(lower)
+
+    def _given(self, register: str, follows: int) -> set[tuple[str, int]]:
+        leaves = self._flow.leaves.get(register, frozenset())
+        return {(one, follows) for one in leaves & self._flow.wide_parameters}
+
+    def _follows(self, register: str) -> int:
+        """Whether a sum differs from round to round, or from thread to thread, or neither."""
+        if not self._flow.counters.isdisjoint(self._flow.closure({register})):
+            return _ROUNDS
+        return _THREADS if self._flow.leaves.get(register, frozenset()) & {"%tid", "%laneid"} else 0
 
     def _is_added_to(self, half: str) -> bool:
         """Whether something that differs between threads, as a carry, is added to an upper word."""
