@@ -81,8 +81,8 @@ def half_used(baseline: Mapping[str, Words], candidate: Mapping[str, Words]) -> 
             return "the edit asks for the upper word alone of a number of which the kernel compares 64 bits"
         if known.pairs and new.upper_pairs and not known.upper_pairs and not new.lower:
             return "the edit orders the upper words alone of numbers that the kernel orders in 64 bits"
-        lost = known.short_ends - new.short_ends
-        if any(abs(one - other) <= _HALF for one in lost for other in new.short_ends - known.short_ends):
+        given_up = known.short_ends - new.short_ends
+        if any(abs(one - other) <= _HALF for one in given_up for other in new.short_ends - known.short_ends):
             return "the edit orders something with a number next to the one that the kernel orders it with"
         if same := _less_often(known, new):
             which = f"parameter {int(same) + 1}"
