@@ -162,3 +162,20 @@ def test_what_other_blocks_wrote_is_seen_behind_a_fence(ptx: dict[str, str]) -> 
     assert "read-only cache" in chance(ptx, "fence", "cached")
     # nothing is read of what others write
     assert chance(ptx, "fence", "by one") == "" == chance(ptx, "fence", "fence")
+
+
+def test_a_sum_that_is_added_to_behind_its_loop_is_not_taken_apart() -> None:
+    text = """
+    __global__ void rows(const long long* first, const float* x, const float* bias, float* out) {
+        float sum = 0, lost = 0;
+        for (long long j = first[threadIdx.x]; j < first[threadIdx.x + 1]; ++j) {
+            const float term = x[j] * x[j + 1] - lost, next = sum + term;
+            lost = (next - sum) - term;
+            sum = next;
+        }
+        if (bias) sum += bias[threadIdx.x];
+        out[threadIdx.x] = sum;
+    }
+    """
+    found = exact_in(nvcc_made("k.ptx", text, "-arch=sm_90", "-ptx").read_text())
+    assert [(one.compensated, one.either) for one in found.values()] == [({"f32"}, frozenset())]

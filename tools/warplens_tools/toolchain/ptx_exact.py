@@ -153,7 +153,8 @@ def _either(body: str, written: Sequence[tuple[str, str, str, str]]) -> set[str]
     terms = {to: {a, b} for _, to, a, b in written}
     for kind, _, a, b in written:
         for s, z in ((a, b), (b, a)):
-            if s in terms.get(z, ()) and terms[z] & terms.get(s, set()):
+            # a register that something is added to again has itself among its terms
+            if s in terms.get(z, ()) and (terms[z] & terms.get(s, set())) - {s}:
                 compared.add(kind)
     return compared
 
