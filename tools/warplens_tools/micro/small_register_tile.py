@@ -32,7 +32,8 @@ the shared-memory path against every other resource.
 Information, whatever the text, of loops of four multiply-adds and more that add up products which differ between
 lanes, with three loads for four of them, whose values they take and no data chooses, where shared memory's path is
 needed for 0.6 of the busiest pipe's time; with 0.3 loads for each where that path is needed 1.5 times as long as any
-other.
+other. Information too where two elements of shared arrays are added up and a minimum or maximum is taken of the sums,
+at a load for two of them.
 
 **References.** CUTLASS, "Efficient GEMM in CUDA" (thread-level tiles); V. Volkov and J. Demmel, "Benchmarking GPUs
 to Tune Dense Linear Algebra", SC 2008."""
@@ -50,6 +51,7 @@ from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.added_up import added_up
 from warplens_tools.micro.common.chains import led_by_data
 from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, L1, L2, SHARED_STALLS, judge_by_room
+from warplens_tools.micro.common.min_plus import min_plus
 from warplens_tools.sass.pipes import pipe_of
 from warplens_tools.sass.registers import registers_of
 from warplens_tools.sass.varying import gathering
@@ -104,7 +106,7 @@ class SmallRegisterTile(MicroTool):
         read, added = self.sass.weigh(frozenset(loads)), self.sass.weigh(frozenset(adds))
         ratio = self._ratio(loads) if read and added and read >= MANY * added else 1.0
         if ratio < self.worth:
-            yield from self._in_loops()
+            yield from list(self._in_loops()) or self._of_minima()
             return
         line = max(
             lines, key=lambda n: self.sass.weigh(frozenset(self.sass.on_line(n, lambda x: x.opcode in _FMA)))
@@ -174,6 +176,32 @@ class SmallRegisterTile(MicroTool):
             evidence=(
                 self.view.observe("shared loads per multiply-add", round(each, 2), "", PLENTY),
                 self.view.observe("multiply-adds in the loop", float(len(worst[2]))),
+            ),
+            index_query="SIMT GEMM thread tile register blocking",
+        )
+
+    def _of_minima(self) -> Iterator[Finding]:
+        """The same of sums and minima: what another instruction works out needs its operands as often."""
+        found = [m for m in min_plus(self.view) if m.loads >= MANY * m.extremes and m.extremes >= FEWEST]
+        if not found or self.sass.cycles.get("lsu", 0.0) < BUSY * max(self.sass.cycles.values()):
+            return
+        worst = max(found, key=lambda m: m.extremes)
+        each, arrays = worst.loads / worst.extremes, " and ".join(worst.names)
+        yield self.finding(
+            worst.line,
+            severity="information",
+            confidence="low",
+            message=(
+                f"{each:.1f} loads from shared memory for each sum and minimum: a value of {arrays} that a thread "
+                "reads serves few of its results, and the path of shared memory is what the loop waits for."
+            ),
+            guidance=(
+                "Let each thread work out a tile of results (4 by 4) in registers, as a matrix product does: every "
+                f"value of {arrays} that it reads then serves as many sums; read along rows as vectors."
+            ),
+            evidence=(
+                self.view.observe("shared loads per minimum", round(each, 2), "", MANY),
+                self.view.observe("minima of the loop", float(worst.extremes)),
             ),
             index_query="SIMT GEMM thread tile register blocking",
         )
