@@ -23,6 +23,7 @@ for (int b = threadIdx.x; b < n; b += blockDim.x) atomicAdd(&bins[b], own[b]);
 ```
 
 **Evidence.** Atomics on global memory whose index comes of what the thread loads.
+Those whose place along threadIdx.x is looked up in a table by what another table gave are told at any cost.
 
 **Threshold.** Half the time of all else in the bounded model, where SASS is at hand, with lanes at places of their own:
 how often threads meet only a run shows, so it is information. Any, where the thread takes what the atomic brings, such
@@ -38,6 +39,8 @@ import re
 from collections.abc import Iterator
 
 from warplens_tools.cuda.facts.atomics import Atomic, atomics
+from warplens_tools.cuda.facts.group_numbers import is_of_group
+from warplens_tools.cuda.syntax.lexical import split_arguments
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.global_atomic_contention import GlobalAtomicContention
@@ -72,6 +75,10 @@ class UpdatesByData(MicroTool):
         found = [a for a in every if self._is_chosen(a)]
         if any(tool.told(self.view) for tool in _OTHERS):
             return
+        groups = [a for a in every if self._is_of_group(a)]
+        if groups:
+            yield self._told_of_groups(groups)
+            return
         if not found:
             yield from () if every else self._in_calls()
             return
@@ -99,6 +106,34 @@ class UpdatesByData(MicroTool):
                 self.view.observe("atomics at places that data choose", float(len(found)), tier="source"),
             ),
             index_query="histogram shared memory atomics",
+        )
+
+    def _is_of_group(self, atomic: Atomic) -> bool:
+        """Whether lanes add to the place of the group of their group."""
+        sums = atomic.plain in _SUMS and atomic.space == "global" and atomic.varies and atomic.index is None
+        if not sums or atomic.leader or atomic.together:
+            return False
+        return is_of_group(self.view.body, split_arguments(self.view.said(atomic.span).partition("(")[2])[0])
+
+    def _told_of_groups(self, found: list[Atomic]) -> Finding:
+        first = found[0]
+        text = " ".join(self.view.said(first.span).split())
+        return self.finding(
+            first.span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"Contended update: {text} adds at a place that a table of a table gives each lane, a group of groups, "
+                f"which neighbouring threads most often share: those of a warp that meet at one element of "
+                f"{first.name} are served one after the other."
+            ),
+            guidance=(
+                "Order the work by that place, so that a warp (or a block) has one, and add up over its lanes by "
+                "shuffles before one of them does the atomic; else let the lanes that __match_any_sync finds at one "
+                "place do one atomic together, or add up in shared memory first."
+            ),
+            evidence=(self.view.observe("atomics at places of groups", float(len(found)), tier="source"),),
+            index_query="segmented reduction atomics",
         )
 
     def _in_calls(self) -> Iterator[Finding]:
