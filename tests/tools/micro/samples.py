@@ -1082,14 +1082,6 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     ),
     "updates-by-data": (
         Sample(
-            "the groups of a pair of groups",
-            "__global__ void k(const int *part, const int *whole, const float *a, float *o, int n) { "
-            "int i = blockIdx.x * blockDim.x + threadIdx.x; const int p = part[i], q = part[i + n]; "
-            "const int w = whole[p], v = whole[q]; for (int j = 0; j < n; ++j) o[j * n + i] = a[j * n + i] * a[j]; "
-            "atomicAdd(o + (w * n + v), a[i]); }",
-            finds=False,
-        ),
-        Sample(
             "the group of its group",
             "__global__ void k(const int *part, const int *whole, const float *a, float *o, int n) { "
             "int i = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y; "

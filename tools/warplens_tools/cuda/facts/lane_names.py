@@ -29,7 +29,7 @@ def lane_names_by_element(code: str, shared: Collection[str]) -> frozenset[str]:
 
 def names_from(code: str, first: frozenset[str]) -> frozenset[str]:
     """Names that some names flow into through assignments, with these themselves; no control flow."""
-    assigned = [(name, set(_WORD.findall(_alone(value)))) for name, value in _ASSIGNED.findall(code)]
+    assigned = [(name, set(_WORD.findall(value))) for name, value in assignments(code)]
     varying = set(first)
     grown = True
     while grown:
@@ -39,6 +39,11 @@ def names_from(code: str, first: frozenset[str]) -> frozenset[str]:
                 varying.add(name)
                 grown = True
     return frozenset(varying)
+
+
+def assignments(code: str) -> list[tuple[str, str]]:
+    """Every name that is set, updates included, with the value it is set to or changed by, in text order."""
+    return [(name, _alone(value)) for name, value in _ASSIGNED.findall(code)]
 
 
 def _alone(value: str) -> str:
