@@ -878,6 +878,24 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
+    "grid-too-small": (
+        Sample(
+            "a thread for each of what blocks take in turn",
+            kernel(
+                "for (int b = blockIdx.x; b < n; b += gridDim.x) o[b * 64 + threadIdx.x] = a[b * 64 + threadIdx.x];",
+                launch="k<<<(n + 63) / 64, 64>>>(a, o, n);",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "a block for each of what blocks take in turn",
+            kernel(
+                "for (int b = blockIdx.x; b < n; b += gridDim.x) o[b * 64 + threadIdx.x] = a[b * 64 + threadIdx.x];",
+                launch="k<<<n, 64>>>(a, o, n);",
+            ),
+            finds=False,
+        ),
+    ),
     "uneven-loops": (
         Sample(
             "as many around a place that is loaded",

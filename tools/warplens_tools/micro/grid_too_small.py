@@ -80,6 +80,7 @@ class GridTooSmall(UntoldGrids):
         if shape is None:
             yield from (
                 list(self._of_one_block())
+                or list(self.per_block())
                 or list(self._untold())
                 or list(self._few_blocks())
                 or list(self.per_sm())

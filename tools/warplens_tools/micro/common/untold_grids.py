@@ -57,6 +57,47 @@ class UntoldGrids(MicroTool):
             evidence=(self.view.observe("warps for each SM", float(warps), "", float(held), tier="source"),),
         )
 
+    def per_block(self) -> Iterator[Finding]:
+        """A launch of one thread for each of a count, whose kernel gives each block one of them at a time: as many
+        blocks too few as a block has threads."""
+        counts = self._dealt_to_blocks()
+        names = [p.name for p in self.view.kernel.parameters]
+        for site in self.view.sites if counts else ():
+            hit = PER_THREAD.fullmatch(first_extent(self.view, site))
+            items = "".join((hit[1] or hit[2]).split()) if hit is not None else ""
+            given = dict(zip(names, ("".join(a.split()) for a in site.arguments), strict=False))
+            if not items or not any(given.get(name) == items for name in counts):
+                continue
+            sms = self.gpu.multiprocessors
+            yield self.finding(
+                site.grid_span,
+                severity="information",
+                confidence="medium",
+                message=(
+                    f"The grid has a thread for each of {items}, but each block of {self.view.kernel.name} takes one "
+                    f"of them at a time: a block walks as many in turn as it has threads, and fewer than {sms} blocks "
+                    f"leave SMs of {self.gpu.name} idle."
+                ),
+                guidance=(
+                    f"Launch a block for each of {items}, or as many as the card holds "
+                    "(cudaOccupancyMaxActiveBlocksPerMultiprocessor times its SMs) where they are more."
+                ),
+                evidence=(self.view.observe("what the blocks take in turn", items, tier="source"),),
+            )
+            return
+
+    def _dealt_to_blocks(self) -> set[str]:
+        """The parameters up to which a loop of the kernel goes from a block's number on, in steps of the grid."""
+        found = set()
+        for loop in {x.span: x for a in self.view.accesses for x in a.loops}.values():
+            forms = (loop.first, loop.step, loop.bound)
+            first, step, bound = (
+                {(s.kind, s.name) for s in f.symbols} if f is not None else set() for f in forms
+            )
+            if first == {("block", "blockIdx.x")} and {kind for kind, _ in step} == {"grid size"}:
+                found |= {name for kind, name in bound if kind == "parameter" and len(bound) == 1}
+        return found
+
     def per_item(self) -> Iterator[Finding]:
         """A launch of one block for each of a count that only the run knows, whose kernel walks on in loops: told
         quietly where few of them would leave the card idle."""
