@@ -32,7 +32,8 @@ through a row more than once, and a hint where they go through it once. A grid t
 information where that leaves an SM a quarter of its warps and loops load. Fewer blocks than SMs, of a size that only
 the run knows, are information, and so is a launch whose threads spin on an atomic, as for a lock: nothing is promised
 of more of them. The second stage of a reduction (one block that takes the number of blocks of another launch) is left
-alone. A kernel that no launch here is of is told, as information, where its nested loops go by the threads of a block
+alone. A grid of a thread for each item of which each block takes one at a time is information. A kernel that no launch
+here is of is told, as information, where its nested loops go by the threads of a block
 and nothing in it asks which block that is.
 
 **References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics"; CUDA C++ Programming Guide,
