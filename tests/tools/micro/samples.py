@@ -203,7 +203,7 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample(
             "a row that each lane loads, around a loop over others",
             kernel("int r = a[i]; for (int j = 0; j < n; ++j) { float s = a[r * n + j]; "
-                   "for (int m = 0; m < n; ++m) s += a[m * n + j]; o[i] += s; }"),
+                   "for (int m = 0; m < n; ++m) for (int k = 0; k < n; ++k) s += a[m * n + k]; o[i] += s; }"),
             finds=False,
         ),
         Sample("a stretch each", kernel("for (int j = 0; j < 64; ++j) o[i] += a[i * 64 + j];"), finds=True),

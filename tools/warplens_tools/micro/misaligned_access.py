@@ -36,6 +36,7 @@ Programming Guide, "Device Memory Accesses" (two-dimensional arrays).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from warplens_tools.arch.gpu import SECTOR_BYTES
@@ -123,14 +124,18 @@ class MisalignedAccess(SectorTool):
         )
 
     def _is_aside(self, found: Sequence[WarpAccess], every: Sequence[WarpAccess]) -> bool:
-        """Whether more accesses lie at places that are not known, which may move many times as much."""
+        """Whether more accesses lie far apart, or at places that are not known, and may move many times as much."""
         known = {w.access.span for w in every}
-        untold = [
-            a
-            for a in self.view.global_accesses
-            if a.span not in known and not a.few and (a.index is None or not a.index.uniform)
-        ]
-        return sum(map(_weight, untold)) > sum(_weight(w.access) for w in found)
+        others = [a for a in self.view.global_accesses if a.span not in known and not a.few]
+        far = [a for a in others if self._is_far(a)]
+        return sum(map(_weight, far)) > sum(_weight(w.access) for w in found)
+
+    def _is_far(self, access: ArrayAccess) -> bool:
+        """Whether neighbouring lanes are more than a sector apart, or may be."""
+        lanes = self.view.lane_values(access.index) if access.index is not None else None
+        if lanes is None:
+            return access.index is None or not access.index.uniform
+        return max((abs(b - a) for a, b in itertools.pairwise(lanes)), default=0) > SECTOR_BYTES
 
     def _gain(self, found: Sequence[WarpAccess]) -> Gain | None:
         """At most the excess of sectors; little of it where the L1 still holds what a neighbour fetched."""

@@ -152,9 +152,10 @@ class PerThreadChunks(CoalescingTool):
         )
 
     def _is_outside(self, walk: ArrayAccess) -> bool:
-        """Whether a loop within its own goes through global memory, beside which one element an iteration is little."""
+        """Whether loops within loops of its own go through global memory, beside which one element an iteration is
+        little."""
         own = [loop.span for loop in walk.loops]
-        inner = (a for a in self.view.global_accesses if len(a.loops) > len(own))
+        inner = (a for a in self.view.global_accesses if len(a.loops) > len(own) + 1)
         return any([loop.span for loop in a.loops[: len(own)]] == own for a in inner)
 
     def _is_compiled(self, access: ArrayAccess) -> bool:

@@ -27,8 +27,8 @@ sectors of a request from the index of every lane.
 together, those of a loop further in too: what one leaves of a sector the next finds in the L1. With SASS, an expected
 gain of 1.1; nothing is said where an access's address is not known that may be another field's, or the record is a
 library's. A constant stride counts as a record up to 128 bytes. Records of more than 32 bytes that
-are used whole are information, where eight accesses of a word go through them and are most of the kernel's. Counters that show no more sectors on the line than
-needed withdraw it.
+are used whole are information, where eight accesses of a word go through them and are most of the kernel's. Counters
+that show no more sectors on the line than needed withdraw it.
 
 **References.** CUDA C++ Best Practices Guide, "Strided Accesses"; Nsight Compute's rule on uncoalesced
 global accesses.

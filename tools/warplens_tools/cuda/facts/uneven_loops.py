@@ -172,14 +172,16 @@ def _stepped(tree: SourceTree, condition: Node) -> set[str]:
 
 
 def _stepped_by_data(tree: SourceTree, body: Node, names: BodyNames, worked: set[str]) -> set[str]:
-    """What is counted up or down where a test on data lets it: the top of a stack, the matches found so far."""
+    """What is counted up or down, or set, where a test on data lets it: the top of a stack, the end of a search."""
     found: set[str] = set()
     for node in walk(body):
         test = node.child_by_field_name("condition") if node.type in _TESTED else None
         used = _words(tree.code_of(test)) if test is not None else set()
         loads = test is not None and "[" in tree.code_of(test) and bool(used & names.lanes)
         if loads or used & (names.data | worked):
-            found |= {a or b for a, b in _STEPPED.findall(_MEMBER.sub("", tree.code_of(node)))}
+            code = _MEMBER.sub("", tree.code_of(node))
+            found |= {a or b for a, b in _STEPPED.findall(code)}
+            found |= set(_SET.findall(code)) if node.type == "if_statement" else set()
     return found
 
 
