@@ -36,7 +36,7 @@ __global__ void near(Points from, Points to, int *__restrict__ first, int n, int
     if (i >= n) return;
     float x = from.of(i, 0), y = from.of(i, 1);
     int found = -1;
-    for (int j = 0; j < m && found < 0; ++j) {
+    for (int j = 0; j < m && found < 0; ++j) {  // expect: uneven-loops
         float dx = to.of(j, 0) - x, dy = to.of(j, 1) - y;  // expect: missing-cache-reuse
         if (dx * dx + dy * dy < reach) found = j;
     }
