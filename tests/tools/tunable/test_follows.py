@@ -217,3 +217,21 @@ def test_what_is_held_of_a_row_does_not_begin_anew(summed: str, told: bool) -> N
 
 def test_what_is_nested_too_deeply_is_not_proven() -> None:
     assert "too deeply" in why((BLOCKS, " + ".join(["n"] * 3000)))
+
+
+#: A row in parts of 128, of which each is held in turn.
+_IN_PARTS = """for (int from = 0; from < width; from += 128) {
+        const int to = min(128, width - from) + from;
+        for (int c = from + threadIdx.x; c < to; c += blockDim.x) row[c - from] = in[blockIdx.x * width + c];
+        __syncthreads();
+        for (int c = from; c < to; ++c) out[c] += row[c - from];
+        __syncthreads();
+    }"""
+
+
+def test_a_row_in_parts_of_a_constant_length_is_held_whatever_its_length() -> None:
+    held = [(ROW, "    __shared__ float row[128];\n"), (SHARED, "threads>>>")]
+    parts = _IN_PARTS.replace("from + threadIdx.x; c < to", "from; c < to")
+    assert why(*held, (WALK, parts)) == ""
+    whole = parts.replace("min(128, width - from) + from", "width")
+    assert "walks row, which has 128" in why(*held, (WALK, whole))

@@ -29,6 +29,8 @@ _ARITHMETIC = re.compile(
 _MOST = 4
 #: What a number leaves of a counter.
 _LEFT = re.compile(r"([A-Za-z_]\w*)(?:%|&)(?:\w+|\(\w+-1\))")
+#: How far a counter is from where it began.
+_APART = re.compile(r"\[(\w+)-(\w+)\]")
 
 
 class Walked:
@@ -67,12 +69,28 @@ class Walked:
             name = tree.code_of(argument or node)
             indices = [child for child in node.named_children if argument is None or child.id != argument.id]
             index = "".join(map(tree.code_of, indices))
-            if name not in names or "%" in index or "&" in index:
+            if name not in names or "%" in index or "&" in index or self._in_parts(index):
                 continue
             held = set[str]().union(*(_names(tree, one) for one in indices))
             if any(_grows(tree, self._body, node, one, rests) for one in held):
                 found += [] if _is_bounded(tree, self._body, node, rests) else [name]
         return tuple(dict.fromkeys(found))
+
+    def _in_parts(self, index: str) -> bool:
+        """Whether an index says how far a loop has come in a part that is no longer than a constant:
+        `for (d = from; d < to; ++d) … tile[d - from]` with `to = min(128, n - from) + from`."""
+        apart = _APART.fullmatch("".join(index.split()))
+        if apart is None or self._tree is None or self._body is None:
+            return False
+        counter, begin = map(re.escape, apart.groups())
+        code = "".join(self._tree.code_of(self._body).split())
+        ends = re.findall(rf"[\w ]{counter}={begin};(?:[^;]*&&)?{counter}<(\w+)[;&]", code)
+        held = r"(?:std::)?min\("
+        return bool(ends) and all(
+            re.search(rf"(?:int|unsigned|size_t|auto){end}={way}", code)
+            for end in ends
+            for way in [rf"{held}(?:\w+,[^;]*\)\+{begin};|{begin}\+\w+,|[^;]*,{begin}\+\w+\);)"]
+        )
 
     def rings_up_to(self, parameters: Sequence[str]) -> dict[str, str]:
         """The kernel's own arrays that a loop up to one of these reads by what a number leaves of its counter, and does
