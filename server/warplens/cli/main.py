@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import warplens
 from warplens.cli.commands import ABOUT, COMMANDS, help_page, help_text
 from warplens.cli.interrupt import Interrupts, interrupts
-from warplens.cli.streams import STDIN, prepare, silence, write, write_failed
+from warplens.cli.streams import STDIN, prepare, silence, silence_broken, write, write_failed
 from warplens_tools.errors import CancelledError, InputError, WarplensError
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def run(arguments: Sequence[str]) -> int:
         return EXIT_CLEAN
     except (CancelledError, KeyboardInterrupt):
         _say("warplens: cancelled")
+        silence_broken()
         return _SIGNALLED + (came.number or _SIGINT)
     except WarplensError as error:
         print_error(error)

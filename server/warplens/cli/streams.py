@@ -9,7 +9,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from warplens_tools.errors import InputError
 
@@ -98,8 +98,21 @@ def write_failed(error: OSError) -> str:
 
 
 def silence() -> None:
-    """Keep the interpreter from writing what is left in a broken stream's buffer when it ends."""
+    """Keep the interpreter from writing what is left in a broken standard output's buffer when it ends."""
+    _silence(sys.stdout)
+
+
+def silence_broken() -> None:
+    """The same of whichever stream takes no more, as both of a terminal that has gone: the status would be another."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            _silence(stream)
+
+
+def _silence(stream: TextIO) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
+        os.dup2(null, stream.fileno())
         os.close(null)

@@ -95,3 +95,14 @@ def test_a_kill_by_force_leaves_no_compiler_and_the_next_run_cleans_up(tmp_path:
     done = subprocess.run(again, cwd=tmp_path, env=os.environ | {"WARPLENS_CACHE": str(cache)}, check=False)
     assert done.returncode == 0
     assert list((cache / "binary" / "work").iterdir()) == []
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize(("call", "status"), [("silence_broken()", 7), ("0", 120)])
+def test_what_a_stream_did_not_take_changes_no_status(stream: str, call: str, status: int) -> None:
+    """It is left in a buffer, which the interpreter writes once more when it ends: 120 is its status then."""
+    code = f"import sys; from warplens.cli.streams import silence_broken; sys.{stream}.write('x'); {call}; sys.exit(7)"
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-c", code], env=buffered, **{stream: full}, check=False)  # type: ignore[call-overload]
+    assert done.returncode == status
