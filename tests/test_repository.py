@@ -67,6 +67,17 @@ def test_every_source_file_names_its_licence() -> None:
     assert done.returncode == 0, f"{done.stderr}run `python tools/license_headers.py`"
 
 
+def test_nothing_lies_at_the_top_that_has_no_room() -> None:
+    """What somebody tried things with is left there easily."""
+    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("no checkout")
+    top = {path.partition("/")[0] for path in done.stdout.splitlines() if not path.startswith(".")}
+    rooms = {"cutlass_index", "docs", "examples", "extension", "server", "tests", "tools"}
+    pages = {"CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md"}
+    assert top == rooms | pages | {"Makefile", "pyproject.toml", "requirements.lock"}
+
+
 def test_every_folder_of_tests_is_entered(pytestconfig: pytest.Config) -> None:
     """pytest passes over folders of some names without a word."""
     passed_over = pytestconfig.getini("norecursedirs")
