@@ -250,6 +250,17 @@ class Flow:
                     left += more
         return found
 
+    def begins(self, place: str) -> tuple[str, int]:
+        """The register that a place is a number of bytes behind, and how many."""
+        at = 0
+        while len(steps := self.steps.get(place, [])) == 1 and steps[0].name.startswith("add.s64"):
+            numbers = [int(s[1:]) for s in steps[0].sources if re.fullmatch(r"#-?\d+", s)]
+            others = [s for s in steps[0].sources if s.startswith("%")]
+            if len(numbers) != 1 or len(others) != 1:
+                break
+            place, at = others[0], at + numbers[0]
+        return place, at
+
     def _read(self, name: str, operands: str) -> None:
         if not name.startswith(("ld.param", "ld.const")):
             places = {r for place in _BRACKETS.findall(operands) for r in _REGISTER.findall(place)}

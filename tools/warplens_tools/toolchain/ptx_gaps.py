@@ -83,22 +83,10 @@ def _of(flow: Flow) -> Gaps:
 def loads_of(flow: Flow) -> Iterator[Load]:
     """What a kernel loads from global memory."""
     for bits, registers, place, behind in _LOAD.findall(flow.body):
-        root, at = _begins(flow, place)
+        root, at = flow.begins(place)
         for base in flow.bases(place):
             numbers = tuple(_REGISTER.findall(registers))
             yield Load(base, _stride(flow, root), at + int(behind or 0), int(bits) // 8, numbers)
-
-
-def _begins(flow: Flow, place: str) -> tuple[str, int]:
-    """The register that a place is a number of bytes behind, and how many."""
-    at = 0
-    while len(steps := flow.steps.get(place, [])) == 1 and steps[0].name.startswith("add.s64"):
-        numbers = [int(s[1:]) for s in steps[0].sources if re.fullmatch(r"#-?\d+", s)]
-        others = [s for s in steps[0].sources if s.startswith("%")]
-        if len(numbers) != 1 or len(others) != 1:
-            break
-        place, at = others[0], at + numbers[0]
-    return place, at
 
 
 def _stride(flow: Flow, root: str) -> int:

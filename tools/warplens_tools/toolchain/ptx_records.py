@@ -39,7 +39,7 @@ def records_in(ptx: str) -> Mapping[str, Mapping[int, int]]:
 def _of(flow: Flow) -> dict[int, int]:
     stores: dict[str, list[_Store]] = {}
     for bits, place, behind, values in _STORE.findall(flow.body):
-        root, at = _begins(flow, place)
+        root, at = flow.begins(place)
         single = values.count("%") == 1 or "{" not in values
         for base in flow.bases(place):
             width = int(bits) // 8 if single else 0
@@ -68,18 +68,6 @@ def _bytes(flow: Flow, stores: list[_Store]) -> int:
     whole = 1 < len(places) <= _MOST_WORDS and places == {width * k for k in range(len(places))}
     size = width * len(places)
     return size if whole and all(_stride(flow, root) == size for root in by_root) else 0
-
-
-def _begins(flow: Flow, place: str) -> tuple[str, int]:
-    """The register that a place is a number of bytes behind, and how many."""
-    at = 0
-    while len(steps := flow.steps.get(place, [])) == 1 and steps[0].name.startswith("add.s64"):
-        numbers = [int(s[1:]) for s in steps[0].sources if re.fullmatch(r"#-?\d+", s)]
-        others = [s for s in steps[0].sources if s.startswith("%")]
-        if len(numbers) != 1 or len(others) != 1:
-            break
-        place, at = others[0], at + numbers[0]
-    return place, at
 
 
 def _stride(flow: Flow, root: str) -> int:

@@ -51,9 +51,7 @@ def lone_fills(
     found: list[LoneFill] = []
     for node in walk(body):
         branch = node.child_by_field_name("consequence") if node.type == "if_statement" else None
-        if branch is None or not _BARRIER.search(
-            expanded.tree.code_of(body)[branch.end_byte - body.start_byte :]
-        ):
+        if branch is None or not _BARRIER.search(code[branch.end_byte - body.start_byte :]):
             continue
         span = expanded.tree.span(branch)
         if any(outer.span.contains(span) for outer in found):

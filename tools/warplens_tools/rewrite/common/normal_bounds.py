@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 from tree_sitter import Node
@@ -55,6 +55,14 @@ class BoundReader:
     def code(self, node: Node | None) -> str:
         """A node's code; "" for None."""
         return self.file.code_of(node).strip() if node is not None else ""
+
+    def first_call(self, written_out: Callable[[Node], str]) -> tuple[TextEdit, ...]:
+        """The edit of the first call for which that gives a text; () where there is none."""
+        for node in walk(self.body) if self.body is not None else ():
+            new = written_out(node) if node.type == "call_expression" else ""
+            if new:
+                return (TextEdit(self.file.span(node), new),)
+        return ()
 
     def margin(self, node: Node) -> str:
         """The white space that a node's line begins with."""

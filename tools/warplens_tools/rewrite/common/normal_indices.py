@@ -42,11 +42,7 @@ _EXTREMES = {"max", "min"}
 def indices_out(text: SourceText, file: SourceTree, kernel: Kernel) -> tuple[TextEdit, ...]:
     """The edit of the first call of a kernel that can be written out; () where there is none."""
     reader = _Reader(text, file, kernel)
-    for node in walk(reader.body) if reader.body is not None else ():
-        new = reader.written_out(node) if node.type == "call_expression" else ""
-        if new:
-            return (TextEdit(file.span(node), new),)
-    return ()
+    return reader.first_call(reader.written_out)
 
 
 def _is_extreme(node: Node) -> bool:

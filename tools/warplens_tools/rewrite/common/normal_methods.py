@@ -35,11 +35,7 @@ class _Method(msgspec.Struct, frozen=True):
 def methods_out(text: SourceText, file: SourceTree, kernel: Kernel) -> tuple[TextEdit, ...]:
     """The edit of the first call of a kernel that can be written out; () where there is none."""
     reader = _Reader(text, file, kernel)
-    for node in walk(reader.body) if reader.body is not None else ():
-        new = reader.written_out(node) if node.type == "call_expression" else ""
-        if new:
-            return (TextEdit(file.span(node), new),)
-    return ()
+    return reader.first_call(reader.written_out)
 
 
 class _Reader(BoundReader):

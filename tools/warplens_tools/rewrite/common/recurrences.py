@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 from tree_sitter import Node
 
@@ -198,25 +200,21 @@ def stores_before(found: Opened, one: Recurrence) -> list[Node]:
     Raises:
         Refused: one adds to it.
     """
-    reader, before = found.reader, list[Node]()
-    for statement in walk(reader.body):
-        if statement.type != "expression_statement" or statement.end_byte > one.loop.node.start_byte:
-            continue
-        if reader.has_atomic(statement):
-            raise Refused("it has an atomic beside its loop")
-        if any(s.space != "local" for s in reader.stores(statement)):
-            before.append(statement)
-    return before
+    return _stores(found, lambda statement: statement.end_byte <= one.loop.node.start_byte)
 
 
 def stores_behind(found: Opened, one: Recurrence) -> list[Node]:
     """The statements behind the loop that store to memory. Raises as `stores_before`."""
-    reader, behind = found.reader, list[Node]()
+    return _stores(found, lambda statement: statement.start_byte >= one.loop.node.end_byte)
+
+
+def _stores(found: Opened, lies_there: Callable[[Node], bool]) -> list[Node]:
+    reader, stores = found.reader, list[Node]()
     for statement in walk(reader.body):
-        if statement.type != "expression_statement" or statement.start_byte < one.loop.node.end_byte:
+        if statement.type != "expression_statement" or not lies_there(statement):
             continue
         if reader.has_atomic(statement):
             raise Refused("it has an atomic beside its loop")
         if any(s.space != "local" for s in reader.stores(statement)):
-            behind.append(statement)
-    return behind
+            stores.append(statement)
+    return stores
