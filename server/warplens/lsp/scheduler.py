@@ -99,7 +99,10 @@ class Pool:
         self._waiting.append(job)
         self._dispatch()
         try:
-            return cast("T", await job.future)
+            result = cast("T", await job.future)
+            # one cancelled as it came to its end may have shown nothing: whoever saw the token took it for ended
+            token.check()
+            return result
         except CancelledError as error:
             if job.gave_way and self._jobs.get(key) is job:
                 raise GaveWayError("it gave way") from error

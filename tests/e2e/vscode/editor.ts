@@ -171,7 +171,22 @@ export class Editor {
 
   /** Waits until the server has nothing to do. */
   async ready(): Promise<void> {
-    await this.status.filter({ hasText: /^\s*Warplens$/ }).waitFor();
+    await this.told(this.status.filter({ hasText: /^\s*Warplens$/ }).waitFor());
+  }
+
+  /** What `waiting` comes to; where it fails, with what the extension showed and logged, for whoever has no screen. */
+  async told<T>(waiting: Promise<T>): Promise<T> {
+    try {
+      return await waiting;
+    } catch (error) {
+      const item = await this.status.innerHTML({ timeout: 5_000 }).catch(String);
+      const marked = await this.page.locator('[class*=squiggly-]').count();
+      const said = [...this.log('Warplens').split('\n'), ...this.log('Warplens Server').split('\n')];
+      const log = said.filter((line) => !/\[info\] {3}|Location|Processing|Collecting/.test(line)).slice(-40);
+      await this.screenshot(`failed-${this.options.name}`);
+      const shown = `The status is ${item}; ${marked} places are marked. Logged:\n${log.join('\n')}`;
+      throw new Error(`${String(error)}\n${shown}`, { cause: error });
+    }
   }
 
   /** The page shown in a webview, by a text in it. */

@@ -105,7 +105,7 @@ test('its quick fix is applied, and the finding is gone', async () => {
   await editor.action('Pad the rows of tile');
   const text = await editor.fileUntil('transpose.cu', (now) => /tile\[kTile\]\[kTile \+ 1\]/.test(now));
   assert.equal(text.split('\n').length, LINES);
-  await editor.page.locator('.squiggly-warning').first().waitFor({ state: 'detached' });
+  await editor.told(editor.page.locator('.squiggly-warning').first().waitFor({ state: 'detached' }));
   // And stays gone once the kernel is compiled again.
   await editor.page.locator('.codelens-decoration', { hasText: /occupancy \d+%/ }).waitFor();
   await editor.ready();
