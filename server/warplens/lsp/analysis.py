@@ -202,6 +202,9 @@ class Analysis:
         except WarplensError as error:
             self._failed(key, file, "check", error)
             return
+        except Exception as error:
+            self._failed(key, file, "check", _own_error(error))
+            raise
         self._took[key] = time.monotonic() - started
         self._tell(key)
 
@@ -251,6 +254,12 @@ class Analysis:
             file.analysed.set()
         for listener in self.changed:
             self._server.guard(listener, key)
+
+
+def _own_error(error: Exception) -> WarplensError:
+    said = f"{type(error).__name__}: {error}"
+    remedy = "save the file again; if that does not help, report it with what the log says"
+    return WarplensError(f"the check failed by an error in Warplens itself, {said}", remedy=remedy)
 
 
 def _timed(work: Callable[[], T]) -> tuple[T, float]:

@@ -4,7 +4,8 @@
 `// source: WORDS` is a finding of the source tier, `// binary: WORDS` one of the binary tier; a line with
 `// refute` takes back the source finding on it once the binary tier has run. `// sleep: S` makes the
 compiler take S seconds, `// waits for: NAME` until there is such a file beside the text's, `// judge: S` a
-candidate's run that long, each in a real process that a cancel must kill.
+candidate's run that long, each in a real process that a cancel must kill. `// raise` breaks the source tier,
+`// break` the binary tier, as an error in Warplens itself would.
 """
 
 from __future__ import annotations
@@ -78,6 +79,8 @@ class SampleService(Service):
             run([sys.executable, "-c", f"import time; time.sleep({match[1]})"], task=task)
         if match := _GATE.search(text.text):
             run([sys.executable, "-c", _WAIT, str(path.with_name(match[1]))], task=task)
+        if "// break" in text.text:
+            raise FileNotFoundError("what was cached has gone")
         if "// does not compile" in text.text:
             yield source.lacking(Unknown(f"binary tier of {path.name}", "it does not compile"))
             return

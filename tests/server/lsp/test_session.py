@@ -87,6 +87,24 @@ async def test_a_text_in_the_midst_of_typing_is_not_analysed(client: Client, fol
     await client.until(lambda: any("internal error" in m for m in client.logged))
 
 
+async def test_an_error_of_its_own_ends_a_check_with_a_word_and_the_next_one_is_made(
+    client: Client, folder: Path
+) -> None:
+    await client.begin(folder, options={"accepts": [protocol.STATUS]})
+    uri = write(folder, KERNEL + "// break\n")
+    client.open(uri, KERNEL + "// break\n")
+    await client.until(lambda: (uri, "error") in _states(client))
+    said = [params for method, params in client.custom if method == "status"][-1]
+    assert "an error in Warplens itself, FileNotFoundError: what was cached has gone" in said["message"]
+    assert said["remedy"].startswith("save the file again")
+    await client.until(lambda: any("internal error" in m for m in client.logged))
+    client.replace(uri, 2, KERNEL)
+    write(folder, KERNEL)
+    client.save(uri)
+    await client.until(lambda: client.found(uri) == [(1, "early"), (2, "late")])
+    await client.until(lambda: _states(client)[-1] == (uri, "ready"))
+
+
 async def test_closing_clears(client: Client, folder: Path) -> None:
     await client.begin(folder)
     uri = write(folder, KERNEL)
