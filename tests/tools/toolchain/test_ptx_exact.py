@@ -62,6 +62,45 @@ BODIES = {
             s = t;
         }
         out[threadIdx.x] = s + c;""",
+    # what is taken off, with the sum and the difference written as its negative
+    "kahan of differences": """float s = 0, c = 0;
+        for (int i = 0; i < n; ++i) { float y = x[i] + c, t = s - y; c = (s - t) - y; s = t; }
+        out[threadIdx.x] = s;""",
+    "kahan negated": """float s = 0, c = 0;
+        for (int i = 0; i < n; ++i) {
+            float y = x[i] + c, t = __fadd_rn(s, y);
+            c = __fadd_rn(y, -__fadd_rn(t, -s));
+            s = t;
+        }
+        out[threadIdx.x] = s;""",
+    "kahan kept": """__shared__ float c[256];
+        float s = 0;
+        c[threadIdx.x] = 0;
+        for (int i = 0; i < n; ++i) {
+            float y = x[i] - c[threadIdx.x], t = s + y;
+            c[threadIdx.x] = (t - s) - y;
+            s = t;
+        }
+        out[threadIdx.x] = s;""",
+    "less": "float s = 0; for (int i = 0; i < n; ++i) s -= x[i]; out[threadIdx.x] = s;",
+    # two sums beside one another: no loss is worked out
+    "two sums": """float a = 0, b = 0;
+        for (int i = at[threadIdx.x]; i < at[threadIdx.x + 1]; ++i) {
+            if (at[i] == threadIdx.x) continue;
+            if (at[i] == n) a += x[i]; else b += x[i];
+        }
+        out[threadIdx.x] = b - a;""",
+    "two signs": """float a = 0, b = 0;
+        for (int i = at[threadIdx.x]; i < at[threadIdx.x + 1]; ++i)
+            if (at[i] == n) a += x[i]; else b -= x[i];
+        out[threadIdx.x] = a + b;""",
+    "two sums by a warp": """float a = 0, b = 0;
+        for (int i = at[threadIdx.y] + threadIdx.x; i < at[threadIdx.y + 1]; i += 32) {
+            if (at[i] == threadIdx.y) continue;
+            if (at[i] == n) a += x[i]; else b += x[i];
+        }
+        for (int k = 16; k > 0; k /= 2) { a += __shfl_xor_sync(~0u, a, k); b += __shfl_xor_sync(~0u, b, k); }
+        out[threadIdx.y] = b - a;""",
     "double": "double s = 0; for (int i = 0; i < n; ++i) s += x[i]; out[threadIdx.x] = s;",
     "power": "float s = 0; for (int i = 0; i < n; ++i) s += powf(x[i], 1.7f); out[threadIdx.x] = s;",
     "square": "float s = 0; for (int i = 0; i < n; ++i) s += x[i] * x[i]; out[threadIdx.x] = s;",
@@ -111,6 +150,20 @@ def test_a_sum_that_carries_its_losses_is_no_plain_one(ptx: dict[str, str], was:
     for now in (was, "neumaier", "double"):
         assert less(ptx, was, now) == ""
     assert less(ptx, "plain", was) == ""
+
+
+@pytest.mark.parametrize("was", ["kahan of differences", "kahan negated", "kahan kept"])
+def test_losses_are_carried_along_in_any_spelling(ptx: dict[str, str], was: str) -> None:
+    for now in ("plain", "less", "two sums"):
+        assert "carries along" in less(ptx, was, now)
+    assert less(ptx, was, "kahan") == "" == less(ptx, "kahan", was)
+
+
+@pytest.mark.parametrize("was", ["two sums", "two signs", "two sums by a warp"])
+def test_two_sums_and_their_difference_carry_nothing_along(ptx: dict[str, str], was: str) -> None:
+    for now in ("two sums by a warp", "two sums", "plain"):
+        assert less(ptx, was, now) == ""
+    assert "carries along" in less(ptx, "kahan", was)
 
 
 @pytest.mark.parametrize("now", ["kahan", "sum the larger"])

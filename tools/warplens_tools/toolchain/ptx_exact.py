@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from warplens_tools.toolchain.ptx_flow import of_kernels
+from warplens_tools.toolchain.ptx_losses import carried_along
 
 _ADDS = re.compile(r"\b(add|sub)(?:\.(?:rn|ftz))*\.(f32|f64)\s+(%\w+),\s*([^;,]+),\s*([^;]+);")
 _MOVES = re.compile(r"\b(?:mov|selp|neg|abs)\.[fb](?:32|64)\s+(%\w+),([^;]*);")
@@ -60,7 +61,7 @@ def _read(body: str) -> frozenset[tuple[str, str]]:
     written = [(kind, to, a.strip(), b.strip()) for _, kind, to, a, b in _ADDS.findall(body)]
     additions = _additions(body, written)
     found = {
-        "compensated": _compensated(additions),
+        "compensated": carried_along(body),
         "plain": _plain(body, additions),
         "either": _either(body, written),
         "approximated": _approximated(body),
@@ -96,25 +97,6 @@ def less_exact(
         if more := sorted(new.approximated - known.approximated):
             return f"the edit approximates {more[0]} that the kernel works out"
     return ""
-
-
-def _compensated(additions: Sequence[_Addition]) -> set[str]:
-    """s = a + b, then z = s - a or a - s, and z and b meet in another addition: what b has lost. Only where s goes
-    round in a loop: the math library's own functions carry what two or three terms lose.
-    """
-    made = {to: (kind, a, b) for kind, to, a, b in additions}
-    sums = {to for to in made if _goes_round(to, made)}
-    found = set()
-    for kind, to, left, right in additions:
-        for one, other in ((left, right), (right, left)):
-            # `one` is z, of s and of what was added to; `other` is what was added
-            for z in one & made.keys():
-                if z != to and _loses(z, other, kind, made, sums):
-                    found.add(kind)
-    return found
-
-
-_Made = Mapping[str, tuple[str, set[str], set[str]]]
 
 
 def _additions(body: str, written: Sequence[tuple[str, str, str, str]]) -> list[_Addition]:
@@ -157,28 +139,6 @@ def _either(body: str, written: Sequence[tuple[str, str, str, str]]) -> set[str]
             if s in terms.get(z, ()) and (terms[z] & terms.get(s, set())) - {s}:
                 compared.add(kind)
     return compared
-
-
-def _goes_round(register: str, made: _Made) -> bool:
-    seen, left = set[str](), [register]
-    while left:
-        _, a, b = made[left.pop()]
-        more = (a | b) & made.keys() - seen
-        if register in more:
-            return True
-        seen |= more
-        left += more
-    return False
-
-
-def _loses(z: str, added: set[str], kind: str, made: _Made, sums: set[str]) -> bool:
-    _, left, right = made[z]
-    for one, other in ((left, right), (right, left)):
-        for s in one & sums:
-            of, a, b = made[s]
-            if of == kind and s != z and ((a & other and b & added) or (b & other and a & added)):
-                return True
-    return False
 
 
 def _alike(body: str) -> dict[str, set[str]]:

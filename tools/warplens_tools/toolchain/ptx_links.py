@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from warplens_tools.toolchain.ptx_flow import Flow, by_kernel, components, instruction_of
+from warplens_tools.toolchain.ptx_reached import Reach, reached
 
 _REGISTER = re.compile(r"%(?:rd|rs|r)\d+")
 _BRACKETS = re.compile(r"\[[^\]]*\]")
@@ -70,16 +71,16 @@ class _Made(NamedTuple):
 def _of(flow: Flow) -> Links:
     followed, stepped = set[str](), set[str]()
     for inside in _rounds(flow):
-        made, reached = _definitions(flow, inside)
+        made, come_from = _definitions(flow, inside)
         loads = [
-            {source for use in (*one.uses, one.place) for source in reached[n].get(use, ())}
+            {source for use in (*one.uses, one.place) for source in come_from[n].get(use, ())}
             for n, one in enumerate(made)
         ]
         alone = [
-            {source for use in one.uses for source in reached[n].get(use, ())} for n, one in enumerate(made)
+            {source for use in one.uses for source in come_from[n].get(use, ())} for n, one in enumerate(made)
         ]
         for part in _loops(loads, range(len(made))):
-            led = [n for n in part if not part.isdisjoint(reached[n].get(made[n].place, ()))]
+            led = [n for n in part if not part.isdisjoint(come_from[n].get(made[n].place, ()))]
             bases = {base for n in led for base in flow.bases(made[n].place)}
             followed |= bases
             goes_on = any(
@@ -123,38 +124,11 @@ def _read(lines: Iterable[str]) -> Iterator[_Made]:
                 )
 
 
-_Reach = dict[str, frozenset[int]]
-
-
-def _definitions(flow: Flow, inside: set[str]) -> tuple[list[_Made], list[_Reach]]:
-    """What makes these registers, in the order of the text, and for each which of them what it uses may come from:
-    a register that is made anew is no longer what it was (Aho et al., Compilers, reaching definitions)."""
+def _definitions(flow: Flow, inside: set[str]) -> tuple[list[_Made], list[Reach]]:
+    """What makes these registers, in the order of the text, and for each where what it uses may come from."""
     blocks = [[one for one in _read(lines) if one.register in inside] for lines in flow.code]
-    begins = [sum(map(len, blocks[:number])) for number in range(len(blocks))]
-    at: list[_Reach] = [{} for _ in blocks]
-    left = list(range(len(blocks)))
-    while left:
-        number = left.pop()
-        out = dict(at[number])
-        for n, one in enumerate(blocks[number], begins[number]):
-            _make(out, one, n)
-        for after in flow.after[number]:
-            joined = {r: at[after].get(r, frozenset()) | out.get(r, frozenset()) for r in {*at[after], *out}}
-            if joined != at[after]:
-                at[after] = joined
-                left.append(after)
-    reached = []
-    for number, block in enumerate(blocks):
-        now = dict(at[number])
-        for n, one in enumerate(block, begins[number]):
-            reached.append(dict(now))
-            _make(now, one, n)
-    return [one for block in blocks for one in block], reached
-
-
-def _make(known: _Reach, one: _Made, number: int) -> None:
-    before = known.get(one.register, frozenset()) if one.adds else frozenset()
-    known[one.register] = before | {number}
+    making = [[(one.register, one.adds) for one in block] for block in blocks]
+    return [one for block in blocks for one in block], reached(making, flow.after)
 
 
 def _loops(sources: Sequence[set[int]], among: Iterable[int]) -> Iterator[set[int]]:
@@ -169,8 +143,8 @@ def _loops(sources: Sequence[set[int]], among: Iterable[int]) -> Iterator[set[in
 
 def _led(flow: Flow) -> frozenset[str]:
     """The pointers behind which numbers are loaded that places in memory are worked out from."""
-    reached = flow.closure({place for _, place in flow.accessed})
-    steps = (step for register in reached for step in flow.steps.get(register, ()))
+    led = flow.closure({place for _, place in flow.accessed})
+    steps = (step for register in led for step in flow.steps.get(register, ()))
     return frozenset(base for step in steps if step.place for base in flow.bases(step.place))
 
 
