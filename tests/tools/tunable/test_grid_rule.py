@@ -52,6 +52,8 @@ def test_axes_of_objects_and_of_lists() -> None:
     said = launched("dim3 grid((columns + 15) / 16, (rows + 15) / 16);", "grid, dim3(16, 16)")
     assert said == ("p3 15 + 16 /", "p2 15 + 16 /", "1")
     assert launched("", "dim3(n, rows, 4), 32") == ("p1", "p2", "4")
+    # a product of two names alone is taken for a pointer among a function's parameters
+    assert launched("dim3 grid(columns, rows * n);", "grid, 32") == ("p3", "p2 p1 *", "1")
 
 
 @pytest.mark.parametrize(

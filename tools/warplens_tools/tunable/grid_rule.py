@@ -205,6 +205,8 @@ class _Reader:
             case "parameter_declaration" if node.named_child_count == 1:
                 # `dim3 block(bx, by)` is taken for a function's parameters
                 return self.read(node.named_children[0], depth)
+            case "parameter_declaration":
+                return self._declared_product(node, depth)
             case "field_expression":
                 return self._member(node)
             case "binary_expression":
@@ -215,6 +217,15 @@ class _Reader:
                 return self._rest(node, depth)
             case _:
                 return self._constant(node)
+
+    def _declared_product(self, node: Node, depth: int) -> str | None:
+        """`rows * columns` of `dim3 grid(rows * columns)`, which is taken for a pointer among parameters."""
+        kind, declarator = node.child_by_field_name("type"), node.child_by_field_name("declarator")
+        name = declarator.child_by_field_name("declarator") if declarator is not None else None
+        if declarator is None or declarator.type != "pointer_declarator" or name is None:
+            return None
+        sides = (self.read(kind, depth + 1), self.read(name, depth + 1))
+        return None if None in sides else f"{sides[0]} {sides[1]} *"
 
     def _constant(self, node: Node) -> str | None:
         value = self._file.constants.value(self._file.tree.code_of(node), node.start_byte)

@@ -247,9 +247,21 @@ def _is_scoped(enum: Node) -> bool:
     return any(c.type in ("class", "struct") for c in enum.children)
 
 
+def _is_multiplied(tree: SourceTree, node: Node) -> bool:
+    """Whether it is the `* b` of `dim3 grid(a * b)` inside a function, which makes an object of no pointer."""
+    outer = node
+    for kind in ("parameter_declaration", "parameter_list", "function_declarator", "declaration"):
+        if outer.parent is None or outer.parent.type != kind:
+            return False
+        outer = outer.parent
+    named = outer.child_by_field_name("type")
+    is_object = named is not None and tree.code_of(named) == "dim3"
+    return is_object and node.type == "pointer_declarator" and _scope(outer).type == "compound_statement"
+
+
 def _parameter(tree: SourceTree, node: Node) -> list[Binding]:
     name = _inner_name(node)
-    if name is None:
+    if name is None or _is_multiplied(tree, node):
         return []
     scope = node
     while scope.type not in _PARAMETER_SCOPES and scope.parent is not None:
