@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from warplens_tools.toolchain.ptx_blocks import Block
+from warplens_tools.toolchain.ptx_flow import split_operands
 
 _INSTRUCTION = re.compile(r"^\s*(@!?%p\d+\s+)?([a-z][\w.]*(?:::[\w.]+)*)\s+([^;]*);")
 REGISTER = re.compile(r"%(?:rd|rs|r|p|f|fd|h)\d+\b")
@@ -27,17 +28,13 @@ def instructions_of(block: Block, lines: Sequence[str]) -> Iterator[Instruction]
     for number, _ in block.instructions:
         if (found := _INSTRUCTION.match(lines[number])) is None:
             continue
-        name, parts = found[2], _parts(found[3])
+        name, parts = found[2], split_operands(found[3])
         if name.startswith("bra"):
             yield Instruction("bra", (), tuple(REGISTER.findall(found[1] or "")))
         elif name.startswith(("st.", "red.", "bar", "ret", "exit", "membar", "fence")) or not parts:
             yield Instruction(name, (), tuple(parts))
         else:
             yield Instruction(name, tuple(REGISTER.findall(parts[0])), tuple(parts[1:]))
-
-
-def _parts(operands: str) -> list[str]:
-    return [part.strip() for part in re.split(r",(?![^{\[]*[}\]])", operands) if part.strip()]
 
 
 def registers_of(one: Instruction) -> list[str]:
