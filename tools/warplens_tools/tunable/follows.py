@@ -23,6 +23,7 @@ from warplens_tools.tunable.grid_rest import why_rest_left
 from warplens_tools.tunable.grid_rule import most_threads
 from warplens_tools.tunable.other_axes import why_along_less
 from warplens_tools.tunable.run_lengths import lengths_of
+from warplens_tools.tunable.shares import shares_of
 from warplens_tools.tunable.source import File, Site
 
 #: Threads of the largest block that any card takes (CUDA programming guide, technical specifications).
@@ -42,11 +43,14 @@ class _Launch(NamedTuple):
     walked: Walked
     #: Threads of its block, at most; None where the text sets no bound.
     most_threads: int | None
+    #: Parameters that only say how the work is shared.
+    shares: frozenset[str]
 
     @property
     def lengths(self) -> list[str]:
-        """All that the kernel is given."""
-        return sorted(frozenset[str]().union(*(of for _, of in self.given)))
+        """All that the kernel is given, but for what only says how the work is shared."""
+        found = frozenset[str]().union(*(of for _, of in self.given))
+        return sorted(length for length in found if not self.shares.issuperset(self.parameters(length)))
 
     def parameters(self, length: str) -> list[str]:
         return [name for name, of in self.given if length in of]
@@ -104,7 +108,8 @@ def _launch(file: File, kernel: Kernel, site: Site, walked: Walked, named: bool)
         if not parameter.pointer
     )
     grid, block, shared = (lengths_of(file, node, named=named) for node in site.written)
-    return _Launch(kernel, given, grid, block, shared, walked, most_threads(file, site))
+    shares = shares_of(file, kernel, site)
+    return _Launch(kernel, given, grid, block, shared, walked, most_threads(file, site), shares)
 
 
 def _launch_fixed(old: _Launch, new: _Launch) -> str:

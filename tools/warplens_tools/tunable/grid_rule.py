@@ -112,6 +112,15 @@ def rule_of(file: File, site: Site) -> GridRule | None:
     return (x, y, z) if plain else None
 
 
+def block_rule(file: File, site: Site) -> GridRule | None:
+    """The rule of one launch's block, in the same words; None where it cannot be read."""
+    if site.block is None or not 1 <= len(site.block) <= 3:
+        return None
+    reader = _Reader(file, _passed(file, site), _written(file, site))
+    x, y, z = (*(reader.value(value) for value in site.block), "1", "1")[:3]
+    return None if x is None or y is None or z is None else (x, y, z)
+
+
 def is_read(file: File, site: Site) -> bool:
     """Whether a launch's grid can be read, of numbers alone too, whatever they are."""
     return None not in _said(file, site)
