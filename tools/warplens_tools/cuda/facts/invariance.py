@@ -39,12 +39,12 @@ def is_invariant(expanded: KernelTree, node: Node, loop: Node) -> bool:
             is_own = binding is not None and loop.start_byte <= binding.declaration[0] < loop.end_byte
             if is_own or (binding is None and expanded.constants.is_bound(name, child.start_byte)):
                 return False
-            if binding is not None and (_is_others(tree, binding) or changes(tree, code, name)):
+            if binding is not None and (is_others(tree, binding) or changes(tree, code, name)):
                 return False
     return True
 
 
-def _is_others(tree: SourceTree, binding: Binding) -> bool:
+def is_others(tree: SourceTree, binding: Binding) -> bool:
     """Whether a variable may change by other names or threads: a reference, a shared, device or volatile one."""
     is_reference = tree.masked.code[: binding.start].rstrip().endswith(b"&")
     return is_reference or _SHARED.search(written_before(tree, binding)) is not None

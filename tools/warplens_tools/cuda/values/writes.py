@@ -14,8 +14,8 @@ from warplens_tools.cuda.values.bindings import Binding
 _BY_VALUE = re.compile(
     r"(?:cuda\w*|cublas\w*|printf|fprintf|malloc|calloc|sizeof|dim3|if|while|switch|return|free|memset|memcpy"
     r"|assert|__\w+|atomic\w+|make_\w+|f?abs|u?min|u?max|f(?:abs|min|max)f"
-    r"|fmaf?|r?sqrtf?|r?cbrtf?|expf?|exp2f?|expm1f?|log(?:2|10|1p)?f?|powf?|(?:sin|cos|tan)h?f?|erfc?f?|floorf?|ceilf?"
-    r"|roundf?|truncf?|fmodf?|int|unsigned|float|double|size_t|int64_t|uint32_t|std::min|std::max|min|max)\Z"
+    r"|fmaf?|r?sqrtf?|r?cbrtf?|expf?|exp2f?|expm1f?|log(?:2|10|1p)?f?|powf?|(?:sin|cos|tan)h?f?|(?:sin|cos)pif?|erfc?f?|floorf?|ceilf?"
+    r"|roundf?|truncf?|fmodf?|int|unsigned|float|double|size_t|int64_t|uint32_t|min|max)\Z"
 )
 
 #: Which calls may change a variable that they are given.
@@ -151,7 +151,9 @@ def _passed_by_value(tree: SourceTree, code: str, at: int, by_call: Calls) -> bo
     callee = re.search(r"(?:std::)?\w+\Z", before)
     if callee is None:
         return False
-    if _BY_VALUE.match(callee[0]) or _takes_by_value(tree, callee[0], by_call, position):
+    if _BY_VALUE.match(callee[0].removeprefix("std::")) or _takes_by_value(
+        tree, callee[0], by_call, position
+    ):
         return True
     ahead = before[: callee.start()]
     if _DECLARED.search(ahead):
