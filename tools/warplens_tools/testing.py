@@ -175,11 +175,12 @@ class MicroToolConformance:
     samples: ClassVar[Sequence[Sample]] = ()
 
     def test_it_is_complete(self) -> None:
-        """Code, slug, title, tiers, classes."""
+        """Code, slug, title, what not to do, tiers, classes."""
         assert re.fullmatch(r"[A-Z]{2,5}\d{3}", self.tool.code)
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.tool.slug)
         assert self.tool.title
         assert not self.tool.title.endswith(".")
+        assert not self.tool.avoid or re.fullmatch(r"Do not .*\.", self.tool.avoid)
         assert self.tool.tiers
         assert set(self.tool.tiers) <= set(TIERS)
         assert self.tool.relevant
@@ -212,7 +213,8 @@ class MicroToolConformance:
         """Each sample, found or silent as it says; what is found is sound, and the same each time."""
         for sample in self.samples:
             found = findings(self.tool, sample.text, sample.evidence)
-            assert bool(found) == sample.finds, sample.name
+            wanted = "something" if sample.finds else "nothing"
+            assert bool(found) == sample.finds, f"{sample.name}: {wanted} is to be found in\n{sample.text}"
             assert found == findings(self.tool, sample.text, sample.evidence)
             for finding in found:
                 assert not faults_of(finding, self.tool, SourceText(sample.text)), sample.name

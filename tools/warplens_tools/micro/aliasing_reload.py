@@ -108,6 +108,10 @@ class AliasingReload(MicroTool):
     code = "WL111"
     slug = "aliasing-reload"
     title = "A loop reloads what __restrict__ would let it keep"
+    avoid = (
+        "Do not add __restrict__ where two of the pointers may name the same memory; do not keep in a "
+        "register what another thread writes."
+    )
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")
     judges = (judge_by_room(own=(*L1, *L2), stalls=GLOBAL_STALLS, kept=(*DRAM, *ARITHMETIC)),)

@@ -51,6 +51,7 @@ class AlikeNeighbours(MicroTool):
     code = "WL120"
     slug = "alike-neighbours"
     title = "Neighbouring threads load and work out the same things"
+    avoid = "Do not give a thread elements that lie far apart: neighbouring lanes must stay side by side."
     rule_words = "L1|instruction|issue"
     tiers = ("source", "binary")
     relevant = ("compute", "latency", "memory")

@@ -51,6 +51,10 @@ class AllPairs(MicroTool):
     code = "WL222"
     slug = "all-pairs"
     title = "Each thread goes through all elements: work of all pairs"
+    avoid = (
+        "Do not leave out pairs that act on each other; do not add parts in another order where the bits must"
+        " stay."
+    )
     rule_words = "issue|pipeline is the highest|grid"
     tiers = ("source", "binary")
     relevant = ("compute", "latency", "memory")

@@ -52,6 +52,10 @@ class AllocationInLoop(MicroTool):
     code = "WL407"
     slug = "allocation-in-loop"
     title = "A host loop allocates device memory in every iteration"
+    avoid = (
+        "Do not reuse a buffer whose earlier contents an iteration relies on being fresh; do not free it "
+        "while a kernel may still run."
+    )
     of_program = True
     tiers = ("source", "binary")
     relevant = ("launch", "latency", "memory", "compute")

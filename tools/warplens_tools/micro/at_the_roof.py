@@ -59,6 +59,10 @@ class AtTheRoof(MicroTool):
     code = "WL501"
     slug = "at-the-roof"
     title = "Nothing left to gain"
+    avoid = (
+        "Do not raise occupancy, unroll or vectorise: the busiest resource is used up, and only less work for"
+        " it helps."
+    )
     tiers = ("counters",)
     relevant = ("memory", "compute")
 

@@ -90,6 +90,10 @@ class BarrierHeavy(MicroTool):
     code = "WL208"
     slug = "barrier-heavy"
     title = "Barriers with hardly any work between them"
+    avoid = (
+        "Do not remove a barrier between a write to shared memory and another thread's read; do not put one "
+        "where part of the block has left."
+    )
     rule_words = "barrier"
     tiers = ("binary",)
     relevant = ("latency", "compute", "memory")

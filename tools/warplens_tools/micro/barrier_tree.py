@@ -52,6 +52,10 @@ class BarrierTrees(MicroTool):
     code = "WL216"
     slug = "barrier-tree"
     title = "A tree over the block waits for all of it after every step"
+    avoid = (
+        "Do not drop a barrier between warps: shuffles replace those within a warp alone; do not use shuffles"
+        " under a branch that some lanes skip."
+    )
     rule_words = "barrier"
     tiers = ("source", "binary")
     relevant = ("latency", "compute", "memory")

@@ -68,6 +68,10 @@ class BarriersPerStep(MicroTool):
     code = "WL219"
     slug = "barriers-per-step"
     title = "Each iteration of a loop waits for the block several times"
+    avoid = (
+        "Do not drop a barrier between a write and another warp's read of the same element; a buffer in turn "
+        "replaces it only where it is a different one."
+    )
     rule_words = "barrier"
     tiers = ("source", "binary")
     relevant = ("latency", "compute", "memory")

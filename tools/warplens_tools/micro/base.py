@@ -44,6 +44,8 @@ class MicroTool:
     code: ClassVar[str]
     slug: ClassVar[str]
     title: ClassVar[str]
+    #: What not to do about it, told to a model: cures that look right and do not help, or break something.
+    avoid: ClassVar[str] = ""
     #: Pattern of the words by which a rule of Nsight Compute names the cause; "" where none of its rules can.
     rule_words: ClassVar[str] = ""
     #: Tiers of which at least one must be present for it to say anything.

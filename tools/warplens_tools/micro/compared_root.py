@@ -44,6 +44,9 @@ class ComparedRoot(MicroTool):
     code = "WL310"
     slug = "compared-root"
     title = "A root or a quotient is worked out only to be compared"
+    avoid = (
+        "Do not multiply by a divisor whose sign is not known; do not square a bound that may be negative."
+    )
     rule_words = "XU|transcendental|pipeline is the highest"
     tiers = ("source", "binary")
     relevant = ("compute", "latency", "memory")

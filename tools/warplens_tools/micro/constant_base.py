@@ -57,6 +57,10 @@ class ConstantBase(MicroTool):
     code = "WL312"
     slug = "constant-base"
     title = "A power of 2 or 10 goes through the general power"
+    avoid = (
+        "Do not replace a power whose base the text does not fix as 2 or 10; do not call the float function "
+        "where the power was computed in double."
+    )
     rule_words = "XU|transcendental|FP64|pipeline is the highest"
     tiers = ("source", "binary")
     relevant = ("compute", "latency")

@@ -53,6 +53,7 @@ class ConstantPower(MicroTool):
     code = "WL307"
     slug = "constant-power"
     title = "A power with a constant exponent"
+    avoid = "Do not replace a power whose exponent the text does not fix; do not lower the precision of one."
     rule_words = "XU|transcendental|FP64|pipeline is the highest"
     tiers = ("binary",)
     relevant = ("compute", "latency")

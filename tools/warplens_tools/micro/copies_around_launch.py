@@ -49,6 +49,10 @@ class CopiesAroundLaunch(MicroTool):
     code = "WL409"
     slug = "copies-around-launch"
     title = "Data crosses the link to the host around each launch"
+    avoid = (
+        "Do not drop a copy whose result the host reads; do not keep on the device what the host changes in "
+        "between."
+    )
     of_program = True
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

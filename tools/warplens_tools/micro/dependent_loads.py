@@ -48,6 +48,10 @@ class DependentLoads(MicroTool):
     code = "WL215"
     slug = "dependent-loads"
     title = "Each load of a loop waits for the one before"
+    avoid = (
+        "Do not unroll a chain in which each address comes of the load before it; do not read ahead of a test"
+        " that ends the list."
+    )
     rule_words = "long scoreboard|latency"
     tiers = ("binary",)
     relevant = ("memory", "latency", "compute")

@@ -58,6 +58,10 @@ class DivergentBarrier(MicroTool):
     code = "WL212"
     slug = "divergent-barrier"
     title = "A barrier that only a part of the block reaches"
+    avoid = (
+        "Do not remove the barrier where other threads read what was written before it; move the branch "
+        "instead."
+    )
     tiers = ("source",)
     relevant = ("memory", "latency", "compute", "launch")
 

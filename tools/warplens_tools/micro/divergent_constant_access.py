@@ -57,6 +57,10 @@ class DivergentConstantAccess(MicroTool):
     code = "WL112"
     slug = "divergent-constant-access"
     title = "Divergent index into a __constant__ table"
+    avoid = (
+        "Do not leave the table in __constant__ memory and hope for the cache: it serves one address a "
+        "request."
+    )
     rule_words = "constant|IMC"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

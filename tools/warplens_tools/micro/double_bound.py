@@ -60,6 +60,7 @@ class DoubleBound(MicroTool):
     code = "WL315"
     slug = "double-bound"
     title = "Double arithmetic is what the kernel's instructions need longest"
+    avoid = "Do not lower the precision of results without leave."
     rule_words = "FP64|pipeline is the highest"
     tiers = ("binary",)
     relevant = ("compute", "latency", "memory")

@@ -77,6 +77,7 @@ class DoubleInFloatKernel(MicroTool):
     code = "WL301"
     slug = "double-in-float-kernel"
     title = "Double arithmetic in a float kernel"
+    avoid = "Do not change the type of results or accumulators that are double on purpose."
     rule_words = "FP64|double"
     tiers = ("source", "binary")
     relevant = ("compute", "latency", "memory")

@@ -54,6 +54,10 @@ class ElementBetweenBarriers(MicroTool):
     code = "WL226"
     slug = "element-between-barriers"
     title = "A block waits at several barriers for an element or two of each thread"
+    avoid = (
+        "Do not give a warp a row that is longer than its registers hold; do not subtract large sums of "
+        "squares where digits are lost."
+    )
     rule_words = "barrier"
     tiers = ("binary",)
     relevant = ("latency", "memory", "compute")

@@ -51,6 +51,7 @@ class ElementGathers(MicroTool):
     code = "WL125"
     slug = "element-gathers"
     title = "Neighbouring elements of a chosen place are loaded one by one"
+    avoid = "Do not cast to a vector type what is not aligned to it."
     rule_words = "vector|wider|sector"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

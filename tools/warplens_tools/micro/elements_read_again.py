@@ -72,6 +72,10 @@ class ElementsReadAgain(MicroTool):
     code = "WL117"
     slug = "elements-read-again"
     title = "Elements of global memory are read again by the thread that had them"
+    avoid = (
+        "Do not keep in registers or shared memory what does not fit there, nor what another thread writes in"
+        " between."
+    )
     rule_words = "cache|locality|L2|DRAM"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

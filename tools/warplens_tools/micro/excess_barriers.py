@@ -55,6 +55,7 @@ class ExcessBarriers(MicroTool):
     code = "WL209"
     slug = "excess-barriers"
     title = "A barrier orders nothing"
+    avoid = "Do not remove the barrier that keeps the next iteration's writes from this one's reads."
     rule_words = "barrier"
     tiers = ("source", "binary")
     relevant = ("latency", "compute", "memory")

@@ -47,6 +47,10 @@ class FragmentLoads(MicroTool):
     code = "WL133"
     slug = "fragment-loads"
     title = "Tensor-core fragments are loaded from global memory for each product"
+    avoid = (
+        "Do not change the layout of a fragment (row_major, col_major) with its tile; do not let rows of a "
+        "shared tile begin on one bank."
+    )
     rule_words = "L1|cache|shared|tensor"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

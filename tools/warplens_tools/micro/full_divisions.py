@@ -56,6 +56,7 @@ class FullDivisions(MicroTool):
     code = "WL314"
     slug = "full-divisions"
     title = "Divisions and roots in full precision take a large part of the kernel"
+    avoid = "Do not divide by less precise means where the comparison of results does not allow it."
     rule_words = "FP64|XU|pipeline is the highest"
     tiers = ("binary",)
     relevant = ("compute", "latency", "memory")

@@ -48,6 +48,7 @@ class GeneratorSetup(MicroTool):
     code = "WL313"
     slug = "generator-setup"
     title = "Random generators skip ahead to a subsequence of each thread"
+    avoid = "Do not give all threads one seed and one subsequence: they would draw the same numbers."
     tiers = ("source", "binary")
     relevant = ("compute", "latency", "memory")
 

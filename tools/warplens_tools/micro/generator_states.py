@@ -45,6 +45,7 @@ class GeneratorStates(MicroTool):
     code = "WL132"
     slug = "generator-states"
     title = "Generators' states are loaded and stored for a few numbers each"
+    avoid = "Do not draw from a copy that is never stored back: the next launch would draw the same numbers."
     rule_words = "uncoalesced|access pattern.*global|DRAM"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

@@ -67,6 +67,7 @@ class GlobalAtomicContention(MicroTool):
     code = "WL114"
     slug = "global-atomic-contention"
     title = "Contention of global atomics for few addresses"
+    avoid = "Do not replace the atomic by a plain read and write; do not use one lock for all."
     rule_words = "atomic"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

@@ -68,6 +68,7 @@ class GridTooSmall(UntoldGrids):
     code = "WL204"
     slug = "grid-too-small"
     title = "The grid leaves SMs or schedulers without work"
+    avoid = "Do not only make blocks smaller: the threads in flight stay as few."
     rule_words = "grid"
     of_launch = True
     tiers = ("source", "binary", "timing", "counters")

@@ -57,6 +57,7 @@ class HostSyncInLoop(MicroTool):
     code = "WL402"
     slug = "host-sync-in-loop"
     title = "The host waits for the device in every iteration"
+    avoid = "Do not remove the wait before the host reads a result."
     of_program = True
     tiers = ("source", "binary", "timing", "timeline")
     relevant = ("launch", "latency", "memory", "compute")

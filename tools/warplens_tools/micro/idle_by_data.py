@@ -67,6 +67,10 @@ class IdleByData(MicroTool):
     code = "WL220"
     slug = "idle-by-data"
     title = "Lanes whose data fail a test sit out most of a loop"
+    avoid = (
+        "Do not put a barrier or a shuffle where part of the lanes come; do not reorder what must stay in "
+        "order."
+    )
     rule_words = "diverge|predicat|threads.*per instruction"
     tiers = ("binary",)
     relevant = ("compute", "latency", "memory")

@@ -50,6 +50,10 @@ class InactiveThreads(MicroTool):
     code = "WL223"
     slug = "inactive-threads"
     title = "Each launch visits all elements for the few that are active"
+    avoid = (
+        "Do not append an element to the list twice; do not read the length of the list on the host in every "
+        "step."
+    )
     rule_words = "diverge|threads.*per instruction"
     of_launch = True
     tiers = ("source", "binary")

@@ -59,6 +59,7 @@ class IndirectAccess(MicroTool):
     code = "WL127"
     slug = "indirect-access"
     title = "Gathers and scatters through an index that data choose"
+    avoid = "Do not assume that the elements may be renumbered where others hold their indices."
     rule_words = "uncoalesced|access pattern.*global|sector"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

@@ -103,6 +103,10 @@ class IntegerDivision(MicroTool):
     code = "WL303"
     slug = "integer-division"
     title = "Run-time integer division"
+    avoid = (
+        "Do not replace a division by a multiplication in floating point; do not assume a power of two that "
+        "the text does not fix."
+    )
     rule_words = "ALU|integer|pipeline is the highest"
     tiers = ("source", "binary")
     relevant = ("compute", "latency", "memory")

@@ -49,6 +49,7 @@ class IntegerInDouble(MicroTool):
     code = "WL311"
     slug = "integer-in-double"
     title = "Integers are worked out in double precision"
+    avoid = "Do not change which way the result is rounded, nor let the product overflow the integer."
     rule_words = "FP64|double|XU"
     tiers = ("source", "binary")
     relevant = ("compute", "latency", "memory")

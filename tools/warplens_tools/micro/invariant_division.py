@@ -51,6 +51,10 @@ class InvariantDivision(MicroTool):
     code = "WL308"
     slug = "invariant-division"
     title = "Division by a loop-invariant value"
+    avoid = (
+        "Do not multiply by a reciprocal where the comparison of results allows no other rounding; do not "
+        "hoist a division that may be by zero."
+    )
     rule_words = "XU|FP64|pipeline is the highest"
     tiers = ("binary",)
     relevant = ("compute", "latency")

@@ -71,6 +71,7 @@ class L2Thrashing(MicroTool):
     code = "WL113"
     slug = "l2-thrashing"
     title = "Sweeps over more than the L2 holds are repeated"
+    avoid = "Do not change the order in which dependent sweeps see each other's results."
     rule_words = "L2.*hit rate|hit rate.*L2|thrash"
     tiers = ("source", "binary")
     relevant = ("memory", "latency")

@@ -50,6 +50,7 @@ class LaunchOverhead(MicroTool):
     code = "WL401"
     slug = "launch-overhead"
     title = "A loop launches a kernel shorter than its launch"
+    avoid = "Do not use grid-wide synchronisation with more blocks than are resident together."
     of_program = True
     tiers = ("binary", "timing")
     relevant = ("launch", "latency", "memory", "compute")

@@ -73,6 +73,10 @@ class LibraryFunctions(MicroTool):
     code = "WL316"
     slug = "library-functions"
     title = "Precise functions of the library are most of what the kernel executes"
+    avoid = (
+        "Do not use an intrinsic where the argument may be large or the last digits count; do not let a "
+        "recurrence run on without setting it anew."
+    )
     rule_words = "FP64|XU|pipeline is the highest|transcendental"
     tiers = ("binary",)
     relevant = ("compute", "latency", "memory")

@@ -64,6 +64,10 @@ class LocalMemoryArray(MicroTool):
     code = "WL110"
     slug = "local-memory-array"
     title = "A local array is indexed by a run-time value"
+    avoid = (
+        "Do not only unroll in part: one index that is left at run time keeps the whole array in local "
+        "memory."
+    )
     rule_words = "local memory"
     tiers = ("binary",)
     relevant = ("memory", "latency", "compute")

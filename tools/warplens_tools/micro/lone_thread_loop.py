@@ -66,6 +66,10 @@ class LoneThreadLoop(MicroTool):
     code = "WL213"
     slug = "lone-thread-loop"
     title = "One thread runs a loop for its block"
+    avoid = (
+        "Do not let all threads run the loop as it is: each must take its own share, and the shares must be "
+        "put together."
+    )
     rule_words = "diverge|threads.*per instruction"
     of_launch = True
     tiers = ("source", "binary")

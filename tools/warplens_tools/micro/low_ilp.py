@@ -71,6 +71,7 @@ class LowIlp(MicroTool):
     code = "WL206"
     slug = "low-ilp"
     title = "Too few independent instructions for the warps there are"
+    avoid = "Do not unroll the one dependent chain: copies of it in a row stay dependent."
     rule_words = "dependenc|fixed latency|issue slot|eligible"
     tiers = ("binary",)
     relevant = ("latency", "compute", "memory")

@@ -56,6 +56,7 @@ class ManagedFaults(MicroTool):
     code = "WL408"
     slug = "managed-faults"
     title = "Managed memory is brought to the device by page faults"
+    avoid = "Do not prefetch what the host changes again before the launch."
     of_program = True
     tiers = ("source", "binary")
     relevant = ("launch", "latency", "memory", "compute")

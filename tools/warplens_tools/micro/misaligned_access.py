@@ -57,6 +57,7 @@ class MisalignedAccess(SectorTool):
     code = "WL105"
     slug = "misaligned-access"
     title = "Accesses that do not begin on a sector boundary"
+    avoid = "Do not cast to a wider type while the base or the pitch is not aligned to it."
     rule_words = "uncoalesced|access pattern.*global|align"
     judges = (judge_by_sectors,)
 

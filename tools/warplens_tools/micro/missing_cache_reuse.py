@@ -91,6 +91,7 @@ class MissingCacheReuse(MicroTool):
     code = "WL107"
     slug = "missing-cache-reuse"
     title = "Threads of a block read the same global elements again and again"
+    avoid = "Do not stage in shared memory what a block reads once."
     rule_words = "shared memory|L1TEX.*(?:LG|local/global)|lg throttle|locality"
     tiers = ("binary",)
     relevant = ("memory", "latency", "compute")

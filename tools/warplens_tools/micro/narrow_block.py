@@ -45,6 +45,9 @@ class NarrowBlock(MicroTool):
     code = "WL126"
     slug = "narrow-block"
     title = "A warp of a narrow block reads several short rows"
+    avoid = (
+        "Do not widen the block where the kernel has its width as a number of its own, or keeps a tile of it."
+    )
     family = "the size of the block"
     rule_words = "coalesc|sectors"
     of_launch = True

@@ -54,6 +54,7 @@ class NonFusedArithmetic(MicroTool):
     code = "WL304"
     slug = "non-fused-arithmetic"
     title = "Multiplies and additions are kept from fusing"
+    avoid = "Do not add fast-math for the whole program."
     rule_words = "fused"
     tiers = ("binary",)
     relevant = ("compute", "latency")

@@ -56,6 +56,7 @@ class OccupancyBlockSize(MicroTool):
     code = "WL203"
     slug = "occupancy-block-size"
     title = "The block size leaves warp slots empty"
+    avoid = "Do not change the block's size in the launch alone where the kernel's text has it as a number."
     family = "the size of the block"
     rule_words = "occupancy.*(?:block size|warps within)"
     of_launch = True

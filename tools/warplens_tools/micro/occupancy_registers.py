@@ -73,6 +73,10 @@ class OccupancyRegisters(MicroTool):
     code = "WL201"
     slug = "occupancy-registers"
     title = "Registers limit the warps that hide latency"
+    avoid = (
+        "Do not force registers down until they spill; do not raise occupancy where the busiest pipe has no "
+        "room left."
+    )
     rule_words = "occupancy.*register"
     tiers = ("binary",)
     relevant = ("latency", "memory", "compute")

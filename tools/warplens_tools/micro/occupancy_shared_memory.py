@@ -46,6 +46,7 @@ class OccupancySharedMemory(MicroTool):
     code = "WL202"
     slug = "occupancy-shared-memory"
     title = "Shared memory limits the warps that hide latency"
+    avoid = "Do not shrink the tile so far that its data is read more often from global memory."
     rule_words = "occupancy.*shared memory"
     tiers = ("binary",)
     relevant = ("latency", "memory")

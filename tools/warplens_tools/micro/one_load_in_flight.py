@@ -62,6 +62,10 @@ class OneLoadInFlight(MicroTool):
     code = "WL214"
     slug = "one-load-in-flight"
     title = "A loop waits for its own load in every iteration"
+    avoid = (
+        "Do not unroll a chain in which each address comes of the load before it; do not load beyond the end "
+        "of an array."
+    )
     rule_words = "long scoreboard|latency"
     tiers = ("binary",)
     relevant = ("memory", "latency", "compute")

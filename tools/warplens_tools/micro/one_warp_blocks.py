@@ -44,6 +44,10 @@ class OneWarpBlocks(MicroTool):
     code = "WL221"
     slug = "one-warp-blocks"
     title = "Blocks of one warp leave half of an SM's warps empty"
+    avoid = (
+        "Do not enlarge the block where the kernel has its size as a number, or where warps exchange without "
+        "barriers."
+    )
     family = "the size of the block"
     rule_words = "block size|occupancy"
     of_launch = True

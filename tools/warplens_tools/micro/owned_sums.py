@@ -58,6 +58,10 @@ class OwnedSums(MicroTool):
     code = "WL123"
     slug = "owned-sums"
     title = "Atomics on elements that one thread could own"
+    avoid = (
+        "Do not give so few threads the elements that the card is idle; do not drop the atomic where a second"
+        " kernel or block adds too."
+    )
     rule_words = "atomic"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

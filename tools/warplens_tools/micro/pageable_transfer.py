@@ -67,6 +67,7 @@ class PageableTransfer(MicroTool):
     code = "WL403"
     slug = "pageable-transfer"
     title = "Copies go through pageable host memory"
+    avoid = "Do not pin memory for each copy anew; do not read a buffer before its copy is waited for."
     of_program = True
     tiers = ("source", "timeline")
     relevant = ("launch", "latency", "memory", "compute")

@@ -61,6 +61,10 @@ class PartialWarps(MicroTool):
     code = "WL211"
     slug = "partial-warps"
     title = "Blocks that are no whole number of warps"
+    avoid = (
+        "Do not round the block's size where the kernel's indices rest on it, without a guard for the added "
+        "threads."
+    )
     family = "the size of the block"
     rule_words = "multiple of 32|partial warp|block size"
     of_launch = True

@@ -78,6 +78,10 @@ class PassPerStep(MicroTool):
     code = "WL405"
     slug = "pass-per-step"
     title = "Each step of a host loop is a pass over the whole array"
+    avoid = (
+        "Do not fuse steps whose blocks need each other's results in between without a grid-wide barrier or a"
+        " halo wide enough."
+    )
     of_program = True
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

@@ -44,6 +44,10 @@ class PassesInARow(MicroTool):
     code = "WL406"
     slug = "passes-in-a-row"
     title = "A kernel reads element by element what the launch before it stored"
+    avoid = (
+        "Do not fuse where the second kernel needs elements that other blocks make, nor drop an array that is"
+        " read later."
+    )
     of_program = True
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

@@ -64,6 +64,10 @@ class PerThreadChunks(CoalescingTool):
     code = "WL104"
     slug = "per-thread-chunks"
     title = "Blocked distribution: each thread reads a contiguous chunk"
+    avoid = (
+        "Do not keep each thread's elements next to each other: neighbouring threads must read neighbouring "
+        "elements."
+    )
     rule_words = "uncoalesced|access pattern.*global|stride"
     cause = "chunk"
     guidance_hidden = guidance_counted = (

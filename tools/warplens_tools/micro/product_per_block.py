@@ -50,6 +50,10 @@ class ProductPerBlock(MicroTool):
     code = "WL131"
     slug = "product-per-block"
     title = "A block for each element of a product"
+    avoid = (
+        "Do not drop the sum over the block before each thread sums its own results; do not tile where a row "
+        "serves one result alone."
+    )
     rule_words = "L1|L2|barrier"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

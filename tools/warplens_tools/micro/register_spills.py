@@ -55,6 +55,7 @@ class RegisterSpills(MicroTool):
     code = "WL109"
     slug = "register-spills"
     title = "Registers spill to local memory"
+    avoid = "Do not unroll further; do not raise the minimum of blocks in the launch bounds."
     rule_words = "spill|local memory"
     tiers = ("binary",)
     relevant = ("memory", "latency", "compute")

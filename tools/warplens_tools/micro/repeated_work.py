@@ -59,6 +59,10 @@ class RepeatedWork(MicroTool):
     code = "WL309"
     slug = "repeated-work"
     title = "The same values computed by many blocks"
+    avoid = (
+        "Do not compute it once in one block and read it in others of the same launch: blocks run in no "
+        "order."
+    )
     rule_words = "XU|transcendental|pipeline is the highest"
     tiers = ("binary",)
     relevant = ("compute", "latency", "memory")

@@ -46,6 +46,10 @@ class RuntimeCalls(MicroTool):
     code = "WL225"
     slug = "runtime-calls"
     title = "Every thread prints or takes memory from the device's heap"
+    avoid = (
+        "Do not take out a print that the program's output or a test rests on; do not give each thread a "
+        "local array larger than what was asked for."
+    )
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute", "launch")
 

@@ -61,6 +61,7 @@ class RuntimeRows(MicroTool):
     code = "WL128"
     slug = "runtime-rows"
     title = "Neighbouring lanes are a row or record of run-time length apart"
+    avoid = "Do not change the layout of data that the host or another kernel reads."
     rule_words = "uncoalesced|access pattern.*global|stride"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

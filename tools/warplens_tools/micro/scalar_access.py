@@ -76,6 +76,10 @@ class ScalarAccess(NarrowTool):
     code = "WL106"
     slug = "scalar-access"
     title = "Loads are too narrow to keep device memory busy"
+    avoid = (
+        "Do not read four elements at once without the rest for sizes that do not divide by four, nor from an"
+        " address that is not aligned to 16 bytes."
+    )
     rule_words = "vector|wider|bytes? per thread"
     tiers = ("binary",)
     relevant = ("memory", "latency", "compute")

@@ -70,6 +70,10 @@ class ScatteredAtomics(MicroTool):
     code = "WL118"
     slug = "scattered-atomics"
     title = "Many atomics of each thread on places of its own"
+    avoid = (
+        "Do not replace an atomic by a plain read and write; do not take neighbours in one vector where their"
+        " address is not aligned to it."
+    )
     rule_words = "atomic"
     tiers = ("binary",)
     relevant = ("memory", "latency", "compute")

@@ -50,6 +50,10 @@ class SearchPerThread(MicroTool):
     code = "WL218"
     slug = "search-per-thread"
     title = "Each thread does a search of its own"
+    avoid = (
+        "Do not stage an array in shared memory that does not fit it; do not assume that the queries are "
+        "sorted."
+    )
     rule_words = "long scoreboard|latency|L2"
     tiers = ("source", "binary")
     relevant = ("latency", "memory", "compute")

@@ -65,6 +65,7 @@ class SerialCopies(MicroTool):
     code = "WL404"
     slug = "serial-copies"
     title = "Copies and kernels of independent parts share one stream"
+    avoid = "Do not put dependent work on different streams without an event between."
     of_program = True
     tiers = ("source", "timeline")
     relevant = ("launch", "latency", "memory", "compute")

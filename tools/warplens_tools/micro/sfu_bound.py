@@ -93,6 +93,7 @@ class SfuBound(MicroTool):
     slug = "sfu-bound"
     family = "functions in full precision"
     title = "Special functions bound the kernel"
+    avoid = "Do not replace functions by less precise ones beyond what the comparison of results allows."
     rule_words = "XU|transcendental|special function|pipeline is the highest"
     tiers = ("binary",)
     relevant = ("compute", "latency")

@@ -65,6 +65,7 @@ class SharedAtomicContention(MicroTool):
     code = "WL115"
     slug = "shared-atomic-contention"
     title = "Contention of shared atomics for few words"
+    avoid = "Do not give each thread its own copy where shared memory does not hold them."
     rule_words = "atomic"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

@@ -75,6 +75,10 @@ class SharedBankConflicts(MicroTool):
     code = "WL108"
     slug = "shared-bank-conflicts"
     title = "Shared-memory bank conflicts"
+    avoid = (
+        "Do not pad by a multiple of 32 words; do not break the 16-byte alignment that vector or asynchronous"
+        " copies need."
+    )
     rule_words = "bank conflict"
     tiers = ("source", "binary")
     relevant = ("memory", "latency")

@@ -66,6 +66,10 @@ class SineAndCosine(MicroTool):
     code = "WL317"
     slug = "sine-and-cosine"
     title = "Sine and cosine of one angle by two calls"
+    avoid = (
+        "Do not join a sine and a cosine of angles that differ by then: one that is loaded again after a "
+        "store, or changed in between."
+    )
     rule_words = "FP64|pipeline is the highest"
     tiers = ("source", "binary")
     relevant = ("compute", "latency", "memory")

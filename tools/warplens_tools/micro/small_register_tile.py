@@ -91,6 +91,10 @@ class SmallRegisterTile(MicroTool):
     code = "WL116"
     slug = "small-register-tile"
     title = "Too few results per thread in a product through shared memory"
+    avoid = (
+        "Do not grow the tile of a thread until registers spill; do not drop the guard at the edge of the "
+        "matrix."
+    )
     rule_words = "shared|LSU|MIO"
     tiers = ("binary",)
     relevant = ("memory", "compute", "latency")

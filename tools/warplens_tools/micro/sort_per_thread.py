@@ -47,6 +47,10 @@ class SortPerThread(MicroTool):
     code = "WL224"
     slug = "sort-per-thread"
     title = "Each thread sorts an array of its own"
+    avoid = (
+        "Do not select where the whole order is used later; do not change which of equal elements comes first"
+        " where it matters."
+    )
     rule_words = "local|diverge"
     tiers = ("source", "binary")
     relevant = ("compute", "latency", "memory")

@@ -55,6 +55,7 @@ class StridedFieldAccess(CoalescingTool):
     code = "WL103"
     slug = "strided-field-access"
     title = "Only a part of each record is used"
+    avoid = "Do not change the layout of data that the host or another kernel reads."
     rule_words = "uncoalesced|access pattern.*global|stride"
     cause = "field"
     guidance_hidden = (

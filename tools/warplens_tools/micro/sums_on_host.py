@@ -52,6 +52,10 @@ class SumsOnHost(MicroTool):
     code = "WL410"
     slug = "sums-on-host"
     title = "Partial results of blocks are added up by the host"
+    avoid = (
+        "Do not leave a total from the launch before in what an atomic adds to; do not add floats in an order"
+        " that a test counts on."
+    )
     of_program = True
     tiers = ("source", "binary")
     relevant = ("launch", "latency", "memory", "compute")

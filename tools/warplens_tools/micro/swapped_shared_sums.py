@@ -50,6 +50,10 @@ class SwappedSharedSums(MicroTool):
     code = "WL129"
     slug = "swapped-shared-sums"
     title = "Sums in shared memory by loops of compare-and-swap"
+    avoid = (
+        "Do not round to fixed point where the sum may overflow or the comparison of results does not allow "
+        "it."
+    )
     rule_words = "atomic"
     tiers = ("binary",)
     relevant = ("memory", "latency", "compute")

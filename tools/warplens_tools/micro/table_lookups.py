@@ -63,6 +63,10 @@ class TableLookups(MicroTool):
     code = "WL119"
     slug = "table-lookups"
     title = "Lookups in a table of shared memory bind the kernel"
+    avoid = (
+        "Do not move the table to __constant__ memory: it serves one address a request; do not copy it so "
+        "often that shared memory holds fewer blocks."
+    )
     rule_words = "bank conflict|shared"
     tiers = ("binary",)
     relevant = ("memory", "latency", "compute")

@@ -71,6 +71,10 @@ class TensorCoresUnused(MicroTool):
     code = "WL305"
     slug = "tensor-cores-unused"
     title = "A product of 16-bit matrices leaves the tensor cores idle"
+    avoid = (
+        "Do not lower the precision of results without leave; do not use tensor cores for sizes that fill no "
+        "tile."
+    )
     tiers = ("binary",)
     relevant = ("compute", "memory", "latency")
     #: Speedup in the bounded model from which a product is reported.

@@ -54,6 +54,10 @@ class UncoalescedGlobalRead(CoalescingTool):
     code = "WL101"
     slug = "uncoalesced-global-read"
     title = "Uncoalesced reads of global memory"
+    avoid = (
+        "Do not raise occupancy or unroll instead: the sectors stay as many. Do not transpose data that the "
+        "host reads."
+    )
     rule_words = "uncoalesced|access pattern.*global load"
     cause = "read"
     guidance_hidden = (

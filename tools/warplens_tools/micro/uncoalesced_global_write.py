@@ -49,6 +49,10 @@ class UncoalescedGlobalWrite(CoalescingTool):
     code = "WL102"
     slug = "uncoalesced-global-write"
     title = "Uncoalesced writes of global memory"
+    avoid = (
+        "Do not raise occupancy or unroll instead: the sectors stay as many. Do not leave out elements at the"
+        " edge of a tile."
+    )
     rule_words = "uncoalesced|access pattern.*global store"
     judges = (judge_by_stored_sectors,)
     cause = "write"

@@ -54,6 +54,7 @@ class UncoalescedInCall(MicroTool):
     code = "WL122"
     slug = "uncoalesced-in-call"
     title = "Uncoalesced accesses in a device function"
+    avoid = "Do not change the function for callers whose lanes lie well."
     rule_words = "sector|coalesc|access pattern"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

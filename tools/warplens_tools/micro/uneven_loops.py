@@ -49,6 +49,10 @@ class UnevenLoops(MicroTool):
     code = "WL217"
     slug = "uneven-loops"
     title = "Lanes of a warp go through loops of different lengths"
+    avoid = (
+        "Do not give a warp to rows of a few elements; do not let lanes leave a loop that others vote or "
+        "shuffle in."
+    )
     rule_words = "diverge|predicat|threads.*per instruction"
     tiers = ("source", "binary")
     relevant = ("compute", "latency", "memory")

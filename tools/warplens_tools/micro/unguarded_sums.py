@@ -54,6 +54,10 @@ class UnguardedSums(MicroTool):
     code = "WL130"
     slug = "unguarded-sums"
     title = "Threads add to one element without an atomic"
+    avoid = (
+        "Do not keep the race because the results look right; do not put an atomic in each thread where a sum"
+        " over threads serves."
+    )
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")
 

@@ -74,6 +74,7 @@ class UnoverlappedCopy(MicroTool):
     code = "WL207"
     slug = "unoverlapped-copy"
     title = "A loop waits for each tile before it works on it"
+    avoid = "Do not overwrite a buffer that a copy or a kernel on another stream still reads."
     rule_words = "long scoreboard|barrier"
     tiers = ("binary",)
     relevant = ("latency", "memory", "compute")

@@ -65,6 +65,9 @@ class UpdatesByData(MicroTool):
     code = "WL124"
     slug = "updates-by-data"
     title = "Each thread updates a place that its data choose"
+    avoid = (
+        "Do not keep copies in shared memory that do not fit it; do not drop the last atomic on the whole."
+    )
     rule_words = "atomic"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

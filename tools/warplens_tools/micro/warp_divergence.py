@@ -71,6 +71,7 @@ class WarpDivergence(MicroTool):
     code = "WL210"
     slug = "warp-divergence"
     title = "Divergent branches"
+    avoid = "Do not put a barrier into a branch that part of the block does not take."
     rule_words = "diverge|predicat|threads.*per instruction"
     tiers = ("binary",)
     relevant = ("compute", "latency", "memory")

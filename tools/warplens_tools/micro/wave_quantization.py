@@ -54,6 +54,7 @@ class WaveQuantization(MicroTool):
     code = "WL205"
     slug = "wave-quantization"
     title = "The tail wave of blocks is nearly empty"
+    avoid = "Do not drop elements to fit a whole wave."
     rule_words = "wave|tail"
     of_launch = True
     tiers = ("binary",)

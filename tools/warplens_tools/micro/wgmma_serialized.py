@@ -50,6 +50,10 @@ class WgmmaSerialized(MicroTool):
     code = "WL306"
     slug = "wgmma-serialized"
     title = "Warpgroup matrix multiplies are serialised"
+    avoid = (
+        "Do not touch an accumulator between wgmma and its wait; do not call functions that are not inlined "
+        "in between."
+    )
     tiers = ("binary",)
     relevant = ("compute", "latency", "memory")
 

@@ -51,6 +51,10 @@ class WindowLoads(MicroTool):
     code = "WL121"
     slug = "window-loads"
     title = "Neighbouring threads load the same window of global memory"
+    avoid = (
+        "Do not stage a window in shared memory without its halo; do not split weights into two passes that "
+        "are no product."
+    )
     rule_words = "L1|cache|locality"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")

@@ -8,13 +8,12 @@ all; the three are kept apart here so that the same can be measured of this.
 from __future__ import annotations
 
 import functools
-import tomllib
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from typing import Literal
 
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Bottleneck, Finding
+from warplens_tools.micro.registry import all_tools
 
 Feedback = Literal["guidance", "metrics", "nothing"]
 #: Findings that are told, those with the largest gain first: a model that reads a dozen answers none.
@@ -24,8 +23,7 @@ MOST_FINDINGS = 6
 @functools.cache
 def avoided() -> Mapping[str, str]:
     """What not to do, by a finding's slug."""
-    text = resources.files(__package__).joinpath("prompts", "avoid.toml").read_text("utf-8")
-    return {slug: str(words) for slug, words in tomllib.loads(text).items()}
+    return {tool.slug: tool.avoid for tool in all_tools() if tool.avoid}
 
 
 def guidance(findings: Sequence[Finding], kernel: str) -> str:

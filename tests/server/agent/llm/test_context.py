@@ -147,11 +147,7 @@ def test_the_prompts_follow_what_is_allowed(role: Role) -> None:
 
 
 def test_what_not_to_do_is_said_for_every_check() -> None:
-    slugs = {tool.slug for tool in TOOLS}
-    assert slugs - set(avoided()) == set()
-    extra = set(avoided()) - slugs
-    assert extra <= {"not-compiled", "build-options"}
-    assert all(words.startswith("Do not ") and words.endswith(".") for words in avoided().values())
+    assert {tool.slug for tool in TOOLS} == set(avoided())
 
 
 def finding(gain: float = 2.0, kernel: str = "scale", code: str = "WL108") -> Finding:
