@@ -16,33 +16,14 @@ from warplens.agent.search_settings import EQUAL_TIME, Budget
 from warplens.agent.searcher import Searcher
 from warplens.agent.versions import Ask, Node
 from warplens_tools.process.task import Task
+from warplens_tools.rewrite.registry import REWRITES
 
 #: Versions tried around the fastest, and the largest share of a budget, of candidates or of seconds, that they take.
 AROUND, SHARE = 16, 0.4
 #: Versions whose energy is measured, each in a confirmation of its own.
 RIVALS = 5
-#: Rules after which a kernel executes less. Where something else bounds it that saves no time, and energy all the same:
-#: they are tried, and measured, before steps of which neither is known.
-LIGHTER = frozenset(
-    {
-        "float-literals",
-        "constant-power",
-        "constant-base",
-        "divide-once",
-        "reciprocal-root",
-        "plain-arithmetic",
-        "fast-intrinsics",
-        "fast-sines",
-        "sum-in-register",
-        "atomics-after-loop",
-        "index-into-axes",
-        "widen-access",
-        "widen-loop",
-        "several-outputs",
-        "hold-row",
-        "online-softmax",
-    }
-)
+#: Rules after which a kernel executes less: they are tried, and measured, before steps of which that is not known.
+LIGHTER = frozenset(rewrite.slug for rewrite in REWRITES if rewrite.spares)
 
 
 def for_time(budget: Budget) -> int:

@@ -177,4 +177,5 @@ REWRITE = Rewrite(
     answers=("global-atomic-contention", "shared-atomic-contention"),
     chance=0.7,
     gain=5.0,
+    spares=True,
 )

@@ -332,6 +332,8 @@ class Rewrite(msgspec.Struct, frozen=True):
     ranges: Mapping[str, Sequence[int]] = {}
     #: Whether results are off by more than rounding: the search tries it where a lower precision is allowed.
     lowers: bool = False
+    #: Whether a kernel executes less after it, which saves energy also where something else bounds its time.
+    spares: bool = False
 
     def fixes(
         self, text: SourceText, model: SourceModel, kernel: Kernel, target: Target = EVERYWHERE

@@ -76,4 +76,5 @@ REWRITE = Rewrite(
     useless_at="dram",
     chance=0.5,
     gain=1.2,
+    spares=True,
 )

@@ -160,4 +160,5 @@ REWRITE = Rewrite(
     useless_at="dram",
     chance=0.5,
     gain=1.2,
+    spares=True,
 )

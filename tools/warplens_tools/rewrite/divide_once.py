@@ -138,4 +138,5 @@ REWRITE = Rewrite(
     useless_at="dram",
     chance=0.4,
     gain=1.1,
+    spares=True,
 )

@@ -99,4 +99,5 @@ REWRITE = Rewrite(
     likely=costly,
     chance=0.5,
     gain=1.7,
+    spares=True,
 )

@@ -64,4 +64,5 @@ REWRITE = Rewrite(
     chance=0.5,
     gain=1.7,
     lowers=True,
+    spares=True,
 )

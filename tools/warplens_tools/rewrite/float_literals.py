@@ -74,4 +74,5 @@ REWRITE = Rewrite(
     useless_at="dram",
     chance=0.6,
     gain=1.8,
+    spares=True,
 )

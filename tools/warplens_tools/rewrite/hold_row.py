@@ -127,4 +127,5 @@ REWRITE = Rewrite(
     chance=0.5,
     gain=1.4,
     ranges={"kHeld": (4, 8, 16, 32)},
+    spares=True,
 )

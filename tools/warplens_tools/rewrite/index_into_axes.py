@@ -367,4 +367,5 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     chance=0.6,
     gain=1.3,
+    spares=True,
 )

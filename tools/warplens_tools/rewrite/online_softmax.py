@@ -353,4 +353,5 @@ REWRITE = Rewrite(
     useless_at="sm",
     chance=0.5,
     gain=1.25,
+    spares=True,
 )

@@ -77,4 +77,5 @@ REWRITE = _CHAIN.rewrite(
     useless_at="dram",
     chance=0.5,
     gain=4.0,
+    spares=True,
 )

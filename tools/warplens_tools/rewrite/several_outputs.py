@@ -94,4 +94,5 @@ REWRITE = Rewrite(
     chance=0.35,
     gain=1.6,
     ranges={"kOutputs": (2, 4, 8)},
+    spares=True,
 )

@@ -240,4 +240,5 @@ REWRITE = Rewrite(
     answers=("aliasing-reload", "missing-cache-reuse"),
     chance=0.6,
     gain=1.5,
+    spares=True,
 )

@@ -205,4 +205,5 @@ REWRITE = Rewrite(
     chance=0.5,
     gain=1.7,
     ranges={"kVector": ()},
+    spares=True,
 )

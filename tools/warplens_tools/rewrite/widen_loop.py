@@ -102,4 +102,5 @@ REWRITE = Rewrite(
     useless_at="sm",
     chance=0.5,
     gain=1.5,
+    spares=True,
 )

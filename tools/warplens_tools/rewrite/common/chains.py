@@ -51,6 +51,7 @@ class Chain:
         gain: float,
         likely: Callable[[str], float] = always,
         ranges: Mapping[str, Sequence[int]] = _NONE,
+        spares: bool = False,
     ) -> Rewrite:
         """The chain as the rewrite that `module` is the file and the page of; the rest as `Rewrite` has it."""
 
@@ -68,6 +69,7 @@ class Chain:
             gain=gain,
             likely=likely,
             ranges=ranges,
+            spares=spares,
         )
 
     def result(
