@@ -6,7 +6,10 @@ from __future__ import annotations
 import pytest
 from tests.tools.rewrite.on_host import holds, program, rewritten
 
+from warplens_tools.cuda.parse import parse
 from warplens_tools.rewrite.base import Target
+from warplens_tools.rewrite.sine_with_cosine import REWRITE
+from warplens_tools.text import SourceText
 
 SLUG = "sine-with-cosine"
 HEAD = "__global__ void k(float* out, const float* in, const double* din, int n) {\n"
@@ -97,6 +100,17 @@ def test_only_the_lines_asked_for_change() -> None:
     _, after = rewritten(SLUG, text, Target(lines=(5,)))
     assert "out[i] = sinf(x) + cosf(x);" in after
     assert "out[n] = sine + cosine;" in after
+
+
+def test_an_overload_is_edited_itself() -> None:
+    plain = kernel("  auto x = in[i];\n  out[i] = x;")
+    head = "__global__ void k(double* out, const double* in, int n) {\n"
+    source = SourceText(plain + kernel("  auto x = in[i];\n  out[i] = sin(x) + cos(x);", head))
+    model = parse(source, "k.cu")
+    first, second = (REWRITE.apply(source, model, one, Target()) for one in model.kernels)
+    assert first.refused
+    after = source.apply(list(second.edits)).text
+    assert after.startswith(plain) and "  sincos(x, &sine, &cosine);\n  out[i] = sine + cosine;" in after
 
 
 def test_a_pragma_stays_with_its_loop() -> None:

@@ -187,6 +187,15 @@ class SourceModel(msgspec.Struct, frozen=True):
             (k for k in self.kernels if k.name == name), None
         )
 
+    def same(self, kernel: Kernel, before: SourceModel) -> Kernel | None:
+        """What a kernel of `before`, the model of another form of this text, is here: by its place among those of its
+        name, as overloads have one. None where their number differs."""
+        here, there = (
+            [k for k in model.kernels if k.qualified_name == kernel.qualified_name]
+            for model in (self, before)
+        )
+        return here[there.index(kernel)] if kernel in there and len(here) == len(there) else None
+
     def launches_of(self, kernel: Kernel) -> tuple[LaunchSite, ...]:
         """Launch sites of this file that name the kernel."""
         return tuple(s for s in self.launches if s.kernel_name.rsplit("::", 1)[-1] == kernel.name)

@@ -56,7 +56,7 @@ def striding(edit: Apply) -> Apply:
         except Refused:
             return result
         again = parse(after, model.path)
-        mine = again.kernel(kernel.qualified_name)
+        mine = again.same(kernel, model)
         found = edit(after, again, mine, target) if mine is not None and not mine.broken else result
         if not found.edits:
             return result

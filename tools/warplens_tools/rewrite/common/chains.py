@@ -84,7 +84,7 @@ class Chain:
             return result
         plain = plainly(text, model.path, kernel)
         again = parse(plain, model.path) if plain is not None else None
-        mine = again.kernel(kernel.qualified_name) if again is not None else None
+        mine = again.same(kernel, model) if again is not None else None
         if plain is None or again is None or mine is None or mine.broken:
             return result
         other = self._chained(title, plain, again, mine, target)

@@ -60,7 +60,7 @@ def collapsing(edit: Apply) -> Apply:
         joined = None if target.lines or target.names else collapsed(text, model, kernel)
         if joined is not None:
             again = parse(joined, model.path)
-            mine = again.kernel(kernel.qualified_name)
+            mine = again.same(kernel, model)
             result = edit(joined, again, mine, target) if mine is not None and not mine.broken else None
             if result is not None and result.edits:
                 after = joined.apply(list(result.edits))

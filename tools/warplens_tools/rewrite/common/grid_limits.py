@@ -60,7 +60,7 @@ def _launched(text: SourceText, model: SourceModel, kernel: Kernel, result: Rewr
     """
     after = text.apply(list(result.edits))
     again = parse(after, model.path)
-    mine = again.kernel(kernel.qualified_name)
+    mine = again.same(kernel, model)
     before = Launches(text, model, kernel)
     why = _why(before, Launches(after, again, mine)) if mine is not None else None
     if why is None or mine is None:

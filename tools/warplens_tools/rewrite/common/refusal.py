@@ -42,7 +42,7 @@ def _typed(
     """What an edit makes of a kernel whose variables by `auto` have their types written, where those are known."""
     typed = typed_autos(text, kernel)
     again = parse(typed.text, model.path) if typed is not None else model
-    mine = again.kernel(kernel.qualified_name)
+    mine = again.same(kernel, model)
     if typed is None or mine is None or mine.broken:
         return edit(text, model, kernel, target)
     result = edit(typed.text, again, mine, target)
@@ -67,7 +67,7 @@ def _tried(
         return refused
     for other in _other_forms(text, model, kernel, singly=singly):
         again = parse(other, model.path)
-        mine = again.kernel(kernel.qualified_name)
+        mine = again.same(kernel, model)
         if mine is None or mine.broken:
             continue
         try:
@@ -102,7 +102,7 @@ def _forms(
         return
     now = other or text
     again = parse(now, model.path) if other is not None else model
-    mine = again.kernel(kernel.qualified_name)
+    mine = again.same(kernel, model)
     single = an_output_each(now, again, mine) if mine is not None and not mine.broken else None
     if single is not None:
         yield single
