@@ -17,6 +17,11 @@ from warplens_tools.sass.listing import Sass
 from warplens_tools.sass.throughput import pipe_cycles
 
 
+def evenly(indices: Sequence[int], share: float) -> list[int]:
+    """A share, from 0 to 1, of some instructions, taken evenly: from each copy that unrolling made."""
+    return [x for i, x in enumerate(indices) if int((i + 1) * share) > int(i * share)]
+
+
 def removal_gain(
     sass: Sass, removed: Collection[int], floor: Mapping[str, float], added: Mapping[str, float] | None = None
 ) -> Gain | None:

@@ -37,7 +37,7 @@ from collections.abc import Iterator
 from warplens_tools.cuda.facts.constant_bases import BasePower, base_powers
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
 from warplens_tools.finding import Finding
-from warplens_tools.machine.gain import removal_gain
+from warplens_tools.machine.gain import evenly, removal_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import judge_by_arithmetic
 from warplens_tools.rewrite.constant_base import REWRITE
@@ -79,7 +79,7 @@ class ConstantBase(MicroTool):
             here = self._instructions(line)
             if self.sass and len(here) < CALLED * max(1, len(self._special(line))):
                 continue
-            spared = _spread(here, 1.0 - LEFT[powers[0].function])
+            spared = evenly(here, 1.0 - LEFT[powers[0].function])
             gain = removal_gain(self.sass, spared, self.view.traffic.cycles())
             worth = gain is not None and gain.estimate >= self.worth
             said = " ".join(self.view.said(expanded.tree.span(powers[0].call)).split())
@@ -107,8 +107,3 @@ class ConstantBase(MicroTool):
 
     def _special(self, line: int) -> list[int]:
         return self.sass.on_line(line, lambda x: x.opcode == "MUFU")
-
-
-def _spread(indices: list[int], share: float) -> list[int]:
-    """A share of them, taken evenly: from each copy that unrolling made."""
-    return [x for i, x in enumerate(indices) if int((i + 1) * share) > int(i * share)]

@@ -40,7 +40,7 @@ from warplens_tools.cuda.facts.sine_pairs import SinePair, sine_pairs
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.evidence import Instruction
 from warplens_tools.finding import Finding, Gain
-from warplens_tools.machine.gain import removal_gain
+from warplens_tools.machine.gain import evenly, removal_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import judge_by_arithmetic
 from warplens_tools.rewrite.sine_with_cosine import REWRITE
@@ -126,13 +126,8 @@ class SineAndCosine(MicroTool):
         found = sum(len(self.sass.on_line(line, lambda x: x.opcode == "F2I")) for line in lines)
         share = min(spared / apart, found / conversions * spared / max(len(here), 1))
         tables = [i for line in lines for i in self.sass.usual_on(line, _is_of_table)]
-        return [*_evenly(here, share), *tables[: found * TABLE_LOADS * (pair.type == "double")]]
+        return [*evenly(here, share), *tables[: found * TABLE_LOADS * (pair.type == "double")]]
 
 
 def _is_of_table(instruction: Instruction) -> bool:
     return space_of(instruction) == "global" and access_bytes(instruction) == TABLE_BYTES
-
-
-def _evenly(indices: list[int], share: float) -> list[int]:
-    """A share of them: from each copy that unrolling made."""
-    return [x for i, x in enumerate(indices) if int((i + 1) * share) > int(i * share)]
