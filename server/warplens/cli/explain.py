@@ -39,10 +39,10 @@ def explain(
 
 def _show(page: Page) -> None:
     if not sys.stdout.isatty():
-        sys.stdout.write(f"{page.text}\n{page_url(page.slug)}\n")
+        sys.stdout.write(f"{page.text}\n{page_url(page.code, page.slug)}\n")
         return
     from rich.markdown import Markdown
 
     terminal = console()
     terminal.print(Markdown(page.text), soft_wrap=False)
-    terminal.print(page_url(page.slug), style="dim", markup=False)
+    terminal.print(page_url(page.code, page.slug), style="dim", markup=False)

@@ -96,7 +96,7 @@ def _annotation(file: FileReport, f: Finding) -> str:
         f",col={f.column},endColumn={max(f.span.end_column - 1, f.column)}" if f.line == f.end_line else ""
     )
     place = f"file={_property(file.path)},line={f.line},endLine={f.end_line}{columns}"
-    body = f"{f.message}\n{f.guidance}\n{f.page}" if f.guidance else f"{f.message}\n{f.page}"
+    body = "\n".join(part for part in (f.message, f.guidance, f.page) if part)
     return f"::{_LEVELS[f.severity]} {place},title={_property(f'{f.code} {f.slug}')}::{_data(body)}"
 
 

@@ -56,8 +56,8 @@ def _driver(report: Report, findings: list[Finding]) -> Json:
                 "id": f.code,
                 "name": f.slug,
                 "shortDescription": {"text": page_title(f.slug) or f.slug.replace("-", " ")},
-                "helpUri": page_url(f.slug),
             }
+            | ({"helpUri": where} if (where := page_url(f.code, f.slug)) else {})
             for f in findings
         ],
     }

@@ -187,7 +187,8 @@ def _print_finding(console: Console, finding: Finding, text: SourceText | None) 
         console.print(Text(f"      do        {finding.guidance}"))
     for fix in finding.fixes:
         console.print(Text(f"      fix       {fix_line(finding, fix)}"))
-    console.print(Text(f"      more      warplens explain {finding.code} · {finding.page}", style="dim"))
+    where = f" · {finding.page}" if finding.page else ""
+    console.print(Text(f"      more      warplens explain {finding.code}{where}", style="dim"))
 
 
 def fix_line(finding: Finding, fix: Fix) -> str:

@@ -18,9 +18,9 @@ FORMAT_VERSION = 2
 SITE = "https://github.com/warplens/warplens/blob/main/docs/checks"
 
 
-def page_url(slug: str) -> str:
-    """Where a check's page can be read."""
-    return f"{SITE}/{slug}.md"
+def page_url(code: str, slug: str) -> str:
+    """Where a check's page can be read; "" for one of another distribution, whose code has a prefix of its own."""
+    return f"{SITE}/{slug}.md" if code.startswith("WL") else ""
 
 
 class Skipped(msgspec.Struct, frozen=True):

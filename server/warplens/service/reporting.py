@@ -32,7 +32,7 @@ def file_report(
     return FileReport(
         path=path,
         kernels=tuple(kernel_report(analysis, model, gpu) for analysis in analyses),
-        findings=tuple(msgspec.structs.replace(f, page=page_url(f.slug)) for f in findings),
+        findings=tuple(msgspec.structs.replace(f, page=page_url(f.code, f.slug)) for f in findings),
         tiers=tuple(tiers),
         digest=digest,
         arch=gpu.arch,

@@ -159,7 +159,7 @@ def _findings(
                     "unproven",
                 ),
             ),
-            page=page_url(f"sample-{tier}"),
+            page=page_url("WL901", f"sample-{tier}"),
         )
 
 
