@@ -19,7 +19,8 @@ constexpr int kMostAgain = 8;
 
 // Once it is known that the baseline's own results are always the same, and how they lie.
 void Oracle::begin_on_card() {
-    if (!is_simple(cases_[0]) || needs_bounds() || job_.option("lazily") < 2) return;
+    // what is handed back in the end rests at home
+    if (!is_simple(cases_[0]) || needs_bounds() || job_.stays || job_.option("lazily") < 2) return;
     card_ = std::make_unique<OnCard>(stretches_, memory_, stream_);
     if (!card_->ready()) return card_.reset();
     for (std::size_t k = 0; k < stretches_.size(); ++k) {

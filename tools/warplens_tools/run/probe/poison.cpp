@@ -20,12 +20,9 @@ void Oracle::find_pure() {
         for (std::size_t k = 0; k < stretches_.size(); ++k) put_original(k);
         poisoned.assign(stretches_.size(), false);
     }
-    for (std::size_t k = 0; job_.stays && k < stretches_.size(); ++k) {
-        lay_there_.emplace_back(poisoned[k] ? stretches_[k].held() : 0);
-        if (!poisoned[k]) continue;
-        if (card_) card_->read(OnCard::original, k, lay_there_[k].data());
-        else std::copy(original_[k].begin(), original_[k].end(), lay_there_[k].begin());
-    }
+    // handed on, not copied: it takes no more room than poisoning did, or than the expected results do
+    for (std::size_t k = 0; job_.stays && k < stretches_.size(); ++k)
+        lay_there_.push_back(poisoned[k] ? std::move(original_[k]) : Bytes());
     original_.clear();
     // what was poisoned is no longer as the program left it, whatever the baseline did to it on its own inputs
     memory_.restore(dirty_);
