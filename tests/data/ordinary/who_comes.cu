@@ -52,3 +52,12 @@ void run(const float *field, float *sums, double *cells, const int *lengths, int
     last_step<<<dim3(64, 64), 256>>>(sums, lengths, width);
     every_step<<<dim3(64, 64), 256>>>(sums, lengths, width);
 }
+
+// A tile of elements for each thread, whose side is passed: lanes are a tile apart.
+__global__ void tile_a_thread(float *to, const float *from, int n, int side) {
+    int row = blockIdx.y * blockDim.y + threadIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int k = 0; k < side * side; ++k) {
+        int y = row * side + k / side, x = column * side + k % side;
+        if (y < n && x < n) to[y * n + x] = 2.0f * from[y * n + x];  // told: uncoalesced-global-write information
+    }
+}

@@ -12,7 +12,7 @@ from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.text import SourceText
 
 HEAD = """\
-__global__ void k(const int *v, int *r, int n, float f)
+__global__ void k(const int *v, int *r, int n, int q, float f)
 {
     __shared__ int s;
     int i = blockIdx.x * blockDim.x + threadIdx.x, tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
@@ -62,6 +62,8 @@ def test_few_come_to_an_atomic_behind_a_choice_of_threads(body: str) -> None:
     [
         "atomicAdd(r, 1);",
         "if (i < n) atomicAdd(r, 1);",
+        "if (i * q < n) atomicAdd(r, 1);",
+        "if (tid % q == 0 && i < n) atomicAdd(r, 1);",
         "if (i >= n) return; atomicAdd(r, 1);",
         "if (tid < 128) atomicAdd(r, 1);",
         "if (tid % 2 == 0) atomicAdd(r, 1);",

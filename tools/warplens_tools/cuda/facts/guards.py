@@ -45,6 +45,8 @@ _SAME = {
     "block": (0, 7),
     "loop": (0, 1, 2, 4),
 }
+#: Elements of a thread's own.
+_SMALL = 2
 _EXITS = frozenset({"return_statement", "continue_statement", "break_statement"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: Functions that give the lanes of a warp one value.
@@ -278,11 +280,15 @@ def _few_of(tests: Sequence[tuple[Condition, bool]], block: tuple[int, int, int]
 
 
 def _settings(symbols: Sequence[Symbol]) -> Iterator[dict[str, int]]:
-    """Values of symbols, all of one kind alike."""
+    """Values of symbols, all of one kind alike; then each of several parameters small in turn, as the elements of a
+    thread's own are beside the length of what they are part of."""
     kinds = sorted({s.kind for s in symbols})
+    given = [s.name for s in symbols if s.kind == "parameter"]
     for values in itertools.product(*(_SAME[k] for k in kinds)):
         of = dict(zip(kinds, values, strict=True))
         yield {s.name: of[s.kind] for s in symbols}
+    for small in given if len(given) > 1 else ():
+        yield {s.name: _SAME[s.kind][0] for s in symbols} | {small: _SMALL}
 
 
 def _passed(tests: Sequence[tuple[Condition, bool]], block: tuple[int, int, int], same: Values) -> int | None:
