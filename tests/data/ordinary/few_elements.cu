@@ -48,3 +48,39 @@ __global__ void mask(unsigned char *out, const float *a, int n)
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = a[i] > 0.5f; // told: scalar-access information
 }
+
+// A tree that leaves its last steps to a warp, for two elements of each thread.
+__global__ void sum_pairs(const float *a, float *sums)
+{
+    __shared__ float part[256];
+    int t = threadIdx.x, i = blockIdx.x * 512 + t;
+    part[t] = a[i] + a[i + 256]; // told: element-between-barriers information
+    __syncthreads();
+    for (int d = 128; d > 32; d >>= 1) {
+        if (t < d) part[t] += part[t + d];
+        __syncthreads();
+    }
+    if (t < 32) {
+        float v = warp_sum(part[t] + part[t + 32]);
+        if (t == 0) sums[blockIdx.x] = v;
+    }
+}
+
+// The same for as many elements as the grid leaves each thread.
+__global__ void sum_many(const float *a, float *sums, int n)
+{
+    __shared__ float part[256];
+    int t = threadIdx.x;
+    float v = 0;
+    for (int i = blockIdx.x * 256 + t; i < n; i += gridDim.x * 256) v += a[i];
+    part[t] = v;
+    __syncthreads();
+    for (int d = 128; d > 32; d >>= 1) {
+        if (t < d) part[t] += part[t + d];
+        __syncthreads();
+    }
+    if (t < 32) {
+        v = warp_sum(part[t] + part[t + 32]);
+        if (t == 0) sums[blockIdx.x] = v;
+    }
+}

@@ -24,7 +24,8 @@ float sum = warp_sum(v.x + v.y + v.z + v.w);            // shuffles alone, no ba
 // or both sums of one pass (sum and sum of squares) in one reduction
 ```
 
-**Evidence.** SASS: barriers outside loops, shuffles, and global loads of which none stands in a loop.
+**Evidence.** SASS: barriers outside loops, shuffles, and global loads of which none stands in a loop; or a tree over
+the block that leaves its last steps to a warp, and such loads.
 
 **Threshold.** Three barriers, and no more than two loads that each add to what a barrier is waited for. It is
 information: how long rows are is not known. Where barrier-heavy, barrier-tree or barriers-per-step speak, nothing is
@@ -37,6 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.cuda.facts.barrier_trees import barrier_trees
 from warplens_tools.finding import Finding
 from warplens_tools.micro.barrier_heavy import BarrierHeavy
 from warplens_tools.micro.barrier_tree import BarrierTrees
@@ -72,10 +74,13 @@ class ElementBetweenBarriers(MicroTool):
         depths = self.sass.flow.depths
         barriers, shuffles, loads = self._usual("BAR"), self._usual("SHFL"), self._usual("LDG")
         ahead = [i for i in loads if barriers and i < barriers[0]]
-        if len(barriers) < BARRIERS or len(shuffles) < SHUFFLES or not 0 < len(ahead) <= LOADS:
+        if not 0 < len(ahead) <= LOADS or any(depths[i] for i in loads):
             return
-        if any(depths[i] for i in (*barriers, *loads)) or any(tool.told(self.view) for tool in _OTHERS):
+        several = len(barriers) >= BARRIERS and len(shuffles) >= SHUFFLES
+        straight = several and not any(depths[i] for i in barriers)
+        if not (straight or self._has_tree()) or any(tool.told(self.view) for tool in _OTHERS):
             return
+        waits = f"{len(barriers)} barriers" if straight else "a barrier for each halving"
         place = self.hottest_place(ahead)
         yield self.finding(
             place.line,
@@ -83,7 +88,7 @@ class ElementBetweenBarriers(MicroTool):
             severity="information",
             confidence="low",
             message=(
-                f"One element between barriers: the block waits at {len(barriers)} barriers for its reductions, and "
+                f"One element between barriers: the block waits at {waits} for its reductions, and "
                 f"each thread has {'one load' if len(ahead) == 1 else f'{len(ahead)} loads'} to show for it."
             ),
             guidance=(
@@ -92,11 +97,19 @@ class ElementBetweenBarriers(MicroTool):
                 "(mean and variance, maximum and sum) in one pass."
             ),
             evidence=(
-                self.view.observe("barriers", float(len(barriers)), "", float(BARRIERS)),
+                self.view.observe(
+                    "barriers", float(len(barriers)), "", float(BARRIERS) if straight else None
+                ),
                 self.view.observe("global loads before the first", float(len(ahead)), "", float(LOADS)),
             ),
             index_query="warp shuffle reduction",
         )
+
+    def _has_tree(self) -> bool:
+        """Whether the block reduces by a tree that stops at a warp, in more blocks than are waited for one by one."""
+        shape = self.view.shape
+        many = shape is None or shape.blocks > self.gpu.multiprocessors
+        return many and bool(barrier_trees(self.view.tree, self.view.kernel, down_to_warp=True))
 
     def _usual(self, opcode: str) -> list[int]:
         """Indices of the instructions that ordinary operands come to."""

@@ -45,32 +45,33 @@ class BarrierTree(msgspec.Struct, frozen=True):
     function: str
 
 
-def barrier_trees(tree: SourceTree, kernel: Kernel) -> tuple[BarrierTree, ...]:
-    """Those of the kernel's own text, then those of the device functions of its file that it calls."""
+def barrier_trees(tree: SourceTree, kernel: Kernel, *, down_to_warp: bool = False) -> tuple[BarrierTree, ...]:
+    """Those of the kernel's own text, then those of the device functions of its file that it calls; with
+    `down_to_warp` loops alone that leave the last steps to a warp."""
     expanded = kernel_tree(tree, kernel)
     if expanded is None:
         return ()
     body = expanded.function.body
     code = expanded.tree.code_of(body)
-    found = list(_in_body(expanded.tree, body, "")) if _BARRIER.search(code) else []
+    found = list(_in_body(expanded.tree, body, "", down_to_warp)) if _BARRIER.search(code) else []
     for name in sorted(called_names(tree, code)):
         for function in functions_named(tree, name):
             if function.is_device and _BARRIER.search(tree.code_of(function.body)):
-                found += _in_body(tree, function.body, name)
+                found += _in_body(tree, function.body, name, down_to_warp)
     return tuple(found)
 
 
-def _in_body(tree: SourceTree, body: Node, function: str) -> Iterator[BarrierTree]:
+def _in_body(tree: SourceTree, body: Node, function: str, down_to_warp: bool) -> Iterator[BarrierTree]:
     for node in walk(body):
-        if node.type in LOOPS and _is_tree(tree, node):
+        if node.type in LOOPS and _is_tree(tree, node, down_to_warp):
             yield _told(tree, node, node, function)
-        elif node.type == "compound_statement":
+        elif node.type == "compound_statement" and not down_to_warp:
             first = _written_steps(tree, node)
             if first is not None:
                 yield _told(tree, first, node, function)
 
 
-def _is_tree(tree: SourceTree, loop: Node) -> bool:
+def _is_tree(tree: SourceTree, loop: Node, down_to_warp: bool) -> bool:
     """Whether a loop goes by powers of two and waits for the block in each step; one within such a loop sorts."""
     body = loop.child_by_field_name("body")
     if body is None or not _BARRIER.search(tree.code_of(loop)) or _inner_barriers(tree, body):
@@ -78,7 +79,7 @@ def _is_tree(tree: SourceTree, loop: Node) -> bool:
     if not _POWERS.search(_without_inner(tree, loop)):
         return False  # A loop within may go by powers of two, as of shuffles; this one does not.
     head = tree.code_of(loop)[: body.start_byte - loop.start_byte]
-    if _ENDS_AT_WARP.search(head) or not _ELEMENT.search(tree.code_of(body)):
+    if bool(_ENDS_AT_WARP.search(head)) is not down_to_warp or not _ELEMENT.search(tree.code_of(body)):
         return False
     outer = loops_around(tree, loop)
     return not any(_POWERS.search(_own_code(tree, around, loop)) for around in outer)
