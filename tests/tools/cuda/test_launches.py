@@ -114,6 +114,10 @@ CASES: dict[str, dict[str, Any]] = {
         "block_value": (None, 1, 1),
         "loop_depth": 1,
     },
+    "for (int s = 0; s < m; ++s) { int j = 0; while (j < m) { plain<<<1, 1>>>(a, j); j++; } }": {
+        "counters": ("j", "s"),
+    },
+    "for (int s = m; s > 0; s -= 2) plain<<<1, 1>>>(a, s);": {"counters": ()},
     "while (m) { do { plain<<<1, 1>>>(a, m); } while (m); }": {"loop_depth": 2},
     "CHECK((k<float><<<1, 2>>>(a, m)));": {"kernel_name": "k", "block_value": (2, 1, 1)},
     "LAUNCH(plain, 3, kBlock, a, m);": {

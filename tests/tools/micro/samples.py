@@ -13,6 +13,11 @@ from warplens_tools.testing import Sample
 
 INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
 MADE = "made<<<g, b>>>(x, y); k<<<g, b>>>(y, z, 7);"
+#: What an anti-diagonal of a table follows from.
+TABLE = (
+    "__global__ void k(float *t, int n, int d)\n{ int x = blockIdx.x * blockDim.x + threadIdx.x, y = d - x; "
+    "if (y > 0 && x > 0 && y < n) t[y * n + x] = fmaxf(t[(y - 1) * n + x], t[y * n + x - 1]); }\n"
+)
 RECORD = "struct P { float x, y, z, w; };\n"
 
 
@@ -63,6 +68,14 @@ def product(left: str, right: str, result: str) -> str:
     )
 
 
+def row_by_matrix(row: str, matrix: str, result: str) -> str:
+    """A kernel whose threads multiply a row by the columns of a matrix."""
+    return (
+        "__global__ void k(const float *a, const float *b, float *c, int n)\n{ int d = threadIdx.x; float s = 0; "
+        f"for (int k = 0; k < n; ++k) s += a[{row}] * b[{matrix}]; c[{result}] = s; }}"
+    )
+
+
 def summed(place: str, taken: str) -> str:
     """A kernel that stores at a place, and a host that takes what it stored."""
     return kernel(
@@ -96,6 +109,16 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     "uncoalesced-global-read": (
         Sample("a column", kernel("o[i] = a[i * n + blockIdx.y];"), finds=True),
         Sample("a row", kernel("o[i] = a[n + i];"), finds=False),
+        Sample(
+            "an anti-diagonal a launch",
+            TABLE + "void f(float *t, int n) { for (int d = 1; d < 2 * n; ++d) k<<<64, 256>>>(t, n, d); }",
+            finds=True,
+        ),
+        Sample(
+            "a diagonal that nobody goes on from",
+            TABLE + "void f(float *t, int n, int d) { k<<<64, 256>>>(t, n, d); }",
+            finds=False,
+        ),
     ),
     "uncoalesced-global-write": (
         Sample("a column", kernel("o[i * n + blockIdx.y] = a[i];"), finds=True),
@@ -618,6 +641,13 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     ),
     "pass-per-step": (
         Sample(
+            "a row of a matrix a launch, in a loop that counts in its body",
+            "__global__ void k(float *m, int n, int j) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+            "if (i < n && i != j) m[j * n + i] /= m[j * n + j]; }\n"
+            "void f(float *m, int n) { int j = 0; while (j < n) { k<<<64, 256>>>(m, n, j); j++; } }",
+            finds=True,
+        ),
+        Sample(
             "another batch in each turn",
             kernel(
                 "o[i] = fminf(o[i], o[n] + 1.0f);",
@@ -772,6 +802,13 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             "rows that two blocks share", product("blockIdx.x * n", "blockIdx.x / 2 * n", "blockIdx.x"), finds=False
         ),
         Sample("a row by one vector", product("blockIdx.y * n", "0", "blockIdx.y"), finds=False),
+        Sample("a row by a matrix", row_by_matrix("blockIdx.x * n + k", "k * n + d", "blockIdx.x * n + d"), finds=True),
+        Sample("one vector by a matrix", row_by_matrix("k", "k * n + d", "d"), finds=False),
+        Sample(
+            "a matrix of the block's own",
+            row_by_matrix("blockIdx.x * n + k", "(blockIdx.x * n + k) * n + d", "blockIdx.x * n + d"),
+            finds=False,
+        ),
         Sample("the same row of both", product("blockIdx.y * n", "blockIdx.y * n", "blockIdx.y"), finds=False),
     ),
     "sums-on-host": (
@@ -1304,6 +1341,18 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         ),
     ),
     "indirect-access": (
+        Sample(
+            "a row of each lane's own",
+            "__global__ void k(float **row, float *o, int many) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+            "o[i] = row[i % many][i / many]; }",
+            finds=True,
+        ),
+        Sample(
+            "a row that lanes go along",
+            "__global__ void k(float **row, float *o, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+            "float *own = row[i / n]; o[i] = own[i % n]; }",
+            finds=False,
+        ),
         Sample(
             "a gather",
             "__global__ void k(const int *at, const float *a, float *o) { int i = blockIdx.x * blockDim.x + "

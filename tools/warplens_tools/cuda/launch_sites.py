@@ -165,6 +165,7 @@ def _site(
         arguments=arguments,
         host_function=_host_function(tree, call),
         loop_depth=_loop_depth(call),
+        counters=tuple(_counters(tree, call)),
     )
     return msgspec.structs.replace(site, untold=_untold(site, constants, grid, block))
 
@@ -192,6 +193,8 @@ def _host_function(tree: SourceTree, call: Node) -> str:
     return "::".join([*scope_names(tree, node), plain_name(tree.text_of(declarator))])
 
 
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_BY_ONE = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\+\+|--|[+-]=\s*1\b)|(?:\+\+|--)\s*([A-Za-z_]\w*)")
 _NAMES = frozenset(
     {
         "identifier",
@@ -210,6 +213,19 @@ def _loop_depth(call: Node) -> int:
         depth += node.type in LOOPS
         node = node.parent
     return depth
+
+
+def _counters(tree: SourceTree, call: Node) -> Iterator[str]:
+    """What the loops around a call step by one: in their heads, or in the body for what the head asks."""
+    node = call.parent
+    while node is not None and node.type != "function_definition":
+        test = node.child_by_field_name("condition") if node.type in LOOPS else None
+        step = node.child_by_field_name("update") if node.type == "for_statement" else node
+        if test is not None and step is not None:
+            asked = _NAME.findall(tree.code_of(test))
+            stepped = {a or b for a, b in _BY_ONE.findall(tree.code_of(step))}
+            yield from (name for name in dict.fromkeys(asked) if name in stepped)
+        node = node.parent
 
 
 def _runtime_call(context: _Context, name: str, call: Node) -> list[LaunchSite]:

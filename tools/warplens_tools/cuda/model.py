@@ -129,6 +129,8 @@ class LaunchSite(msgspec.Struct, frozen=True):
     host_function: str = ""
     #: Nesting depth of loops around it in that function.
     loop_depth: int = 0
+    #: Counters of those loops that go on by one, innermost first.
+    counters: tuple[str, ...] = ()
     #: The file it stands in; "" for that of the model. Spans are of that file.
     path: str = ""
     #: What the arguments come to, None each where that is not known; empty where the model's own text tells.

@@ -2,7 +2,7 @@
 """indirect-access
 
 **What.** Each lane reads or writes global memory at a place that data choose: through an index that it has loaded, a
-cell that it has worked out of a position, a slot that it was handed.
+cell that it has worked out of a position, a slot that it was handed, a row that a table of pointers leads it to.
 
 **Why it costs.** Nothing keeps the places of neighbouring lanes together. A request takes up to 32 sectors of 32 bytes,
 of which 4 or 8 bytes are used; what the caches do not hold comes from device memory at an eighth of its bandwidth, and
@@ -40,6 +40,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.indirect import chosen_walks, indirect_accesses
+from warplens_tools.cuda.facts.pointer_rows import pointer_rows
 from warplens_tools.cuda.facts.searches import searches
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
@@ -72,7 +73,7 @@ class IndirectAccess(MicroTool):
         if self.sass:
             found = tuple(a for a in found if self.sass.global_on(a.span.line))
         if not found or (self.sass and not self._are_often(found)):
-            yield from self._hidden() if self.sass else ()
+            yield from list(self._hidden() if self.sass else ()) or self._rows()
             return
         worst = max(found, key=lambda a: (self._weight(a), len(a.loops), -a.span.line))
         text = " ".join(self.view.said(worst.span).split())
@@ -99,6 +100,34 @@ class IndirectAccess(MicroTool):
                 for a in list(others.values())[:_SHOWN]
             ),
         )
+
+    def _rows(self) -> Iterator[Finding]:
+        """Rows of the lanes' own, which a table of pointers leads to."""
+        found = pointer_rows(self.view.tree, self.view.kernel, self.view.dim3)
+        found = tuple(r for r in found if not self.sass or self.sass.global_on(r.span.line))
+        for row in found[:1]:
+            others = {r.span.line: r for r in found if r.span.line != row.span.line}
+            yield self.finding(
+                row.span,
+                severity="information",
+                confidence="low",
+                message=(
+                    f"A row for each lane: neighbouring lanes follow pointers of their own, {row.table}[{row.chosen}], "
+                    f"and {self.view.said(row.span)} lies in another row for each: up to 32 sectors per request."
+                ),
+                guidance=(
+                    "Let the lanes of a warp go along one row: take the row from the quotient of the thread's number "
+                    "and the element from the remainder, or give a warp to each row; or keep the rows in one array, "
+                    "element by element, so that neighbouring lanes lie side by side."
+                ),
+                evidence=(
+                    self.view.observe("accesses of rows of a lane's own", float(len(found)), tier="source"),
+                ),
+                related=tuple(
+                    RelatedSpan(r.span, "a row of each lane's own here too")
+                    for r in list(others.values())[:_SHOWN]
+                ),
+            )
 
     def _hidden(self) -> Iterator[Finding]:
         """What only SASS shows: in device functions, and through pointers and macros that the text does not tell."""

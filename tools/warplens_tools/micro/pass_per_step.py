@@ -29,7 +29,9 @@ An array that each iteration copies to another one, where swapping two pointers 
 **Evidence.** The host loop around the launch, its counter among the arguments or two of them swapped in each iteration,
 and an array of the kernel's that it both loads and stores, or loads one of the swapped and stores the other; elements
 that are made of others of the same array, or another launch of the loop on the same arrays; a copy on the device
-between two arrays that the launch is given. From SASS without loops, how many threads are done in the time of a launch.
+between two arrays that the launch is given. Loops around a launch in another file, where they pass their counter. What
+the step chooses is a line of the array where one axis of threads and what is passed are all that its indices hang on.
+From SASS without loops, how many threads are done in the time of a launch.
 
 **Threshold.** Loops that take times or that run a constant number of fewer than 16 times are left alone. It is
 information: whether several steps fit a tile is the algorithm's to say.
@@ -47,8 +49,11 @@ from warplens_tools.cuda.facts.host_copies import host_copies
 from warplens_tools.cuda.facts.host_loops import HostCall, HostLoop, launch_loop
 from warplens_tools.cuda.model import LaunchSite
 from warplens_tools.cuda.syntax.lexical import split_arguments
+from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.machine.stepped import is_line, stepped_parameters
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.text import Span
 
 #: Iterations from which a loop over launches is one over steps.
 STEPS = 16
@@ -104,6 +109,19 @@ class PassPerStep(MicroTool):
                 chosen = self._is_chosen(array)
                 yield self._told_of_level(site, loop, array) if chosen else self._told(site, loop, array)
                 return
+        yield from self._elsewhere()
+
+    def _elsewhere(self) -> Iterator[Finding]:
+        """Launches of another file, in a loop of its own that passes its counter."""
+        for site in self.view.launches.sites:
+            passed = {a.strip() for a in site.arguments} & set(site.counters)
+            if not site.path or not passed or site.grid.strip() == site.block.strip() == "1":
+                continue
+            array = self._kept(site, None)
+            if array and self._updates(array):
+                where = f"the loop over {min(passed)} in {site.host_function or site.path}"
+                yield self._told_of(self.view.kernel.name_span, where, array, ())
+                return
 
     def _told(self, site: LaunchSite, loop: HostLoop, array: str) -> Finding:
         brief = self._briefest()
@@ -112,12 +130,45 @@ class PassPerStep(MicroTool):
             if brief >= _MANY
             else ""
         )
+        seen = self.view.observe("launches in an iteration", float(loop.launches), tier="source")
+        around = RelatedSpan(loop.span, "the loop")
+        return self._told_of(site.span, loop.header or "the loop", array, (seen,), also, (around,))
+
+    def _told_of(
+        self,
+        at: Span,
+        loop: str,
+        array: str,
+        seen: tuple[Observation, ...],
+        also: str = "",
+        related: tuple[RelatedSpan, ...] = (),
+    ) -> Finding:
+        """The finding; of a launch that takes no more of the array than the step chooses, that it does little."""
+        by = self._chooses(array)
+        if by:
+            return self.finding(
+                at,
+                severity="information",
+                confidence="low",
+                message=(
+                    f"One launch for a part of {array} per step: each iteration of {loop} launches "
+                    f"{self.view.kernel.name} for the elements that {by} chooses, little work for a launch, and the "
+                    "next step waits for it."
+                ),
+                guidance=(
+                    "Do several steps a launch, or what the loop's kernels do of a step in one: a tile that a block "
+                    "takes through many steps in shared memory, or one cooperative launch that loops over the steps; "
+                    "where that cannot be, record the launches in a CUDA graph."
+                ),
+                evidence=seen or (self.view.observe("the number that is passed", by, tier="source"),),
+                related=related,
+            )
         return self.finding(
-            site.span,
+            at,
             severity="information",
             confidence="low",
             message=(
-                f"One pass over {array} per step: each iteration of {loop.header or 'the loop'} launches "
+                f"One pass over {array} per step: each iteration of {loop} launches "
                 f"{self.view.kernel.name}, which {self._moves(array)} the whole of it again{also}."
             ),
             guidance=(
@@ -126,9 +177,19 @@ class PassPerStep(MicroTool):
                 "for all of them; where the launches are short, record the steps in a CUDA graph, or loop in one "
                 "cooperative launch."
             ),
-            evidence=(self.view.observe("launches in an iteration", float(loop.launches), tier="source"),),
-            related=(RelatedSpan(loop.span, "the loop"),),
+            evidence=seen or (self.view.observe("loops around the launch", 1.0, tier="source"),),
+            related=related,
         )
+
+    def _chooses(self, array: str) -> str:
+        """The parameter, a step's number, that says which lines of the array are what a launch takes; "" where it takes
+        more."""
+        own = [a.index for a in self.view.global_accesses if a.name == array]
+        lines = [index for index in own if index is not None and is_line(index)]
+        if not own or len(lines) < len(own):
+            return ""
+        steps = sorted(stepped_parameters(self.view))
+        return next((n for n in steps if any(index.mentions(n) for index in lines)), "")
 
     def _told_of_level(self, site: LaunchSite, loop: HostLoop, array: str) -> Finding:
         return self.finding(
@@ -245,24 +306,28 @@ class PassPerStep(MicroTool):
 
     def _steps_by(self, site: LaunchSite, loop: HostLoop) -> bool:
         """Whether a step hangs on which one it is, or on the one before it."""
-        counter = _COUNTER.search(loop.header)
         words = {w for a in site.arguments for w in re.findall(r"\w+", a)}
+        counters = {*_COUNTER.findall(loop.header), *site.counters}
         # Where the counter only says which chunk of other arrays it is, no step hangs on it.
-        alone = any(set(_NAME.findall(a)) == {counter[1]} for a in site.arguments) if counter else False
+        named = (set(_NAME.findall(a)) for a in site.arguments)
+        alone = any(len(names) == 1 and names <= counters for names in named)
         return alone or bool(self._swapped(loop) & words)
 
     def _swapped(self, loop: HostLoop) -> frozenset[str]:
         found = _SWAP.findall(self.view.said(loop.span))
         return frozenset(name for names in found for name in names if name)
 
-    def _kept(self, site: LaunchSite, loop: HostLoop) -> str:
+    def _kept(self, site: LaunchSite, loop: HostLoop | None) -> str:
         """The array that a step both loads and stores, or the one that a swap makes the next step load; "" for none."""
         own = [a for a in self.view.global_accesses if not a.few and not a.atomic]
         stored, loaded = {a.name for a in own if a.writes}, {a.name for a in own if a.reads}
         both = [a.name for a in own if a.writes and a.name in loaded]
         if both:
             return both[0]
-        swapped, names = self._swapped(loop), [p.name for p in self.view.kernel.parameters]
+        swapped, names = (
+            self._swapped(loop) if loop else frozenset(),
+            [p.name for p in self.view.kernel.parameters],
+        )
         passed = dict(zip(names, site.arguments, strict=False))
         moved = {name for name, said in passed.items() if said in swapped}
         return next(iter(sorted(moved & stored)), "") if moved & loaded else ""

@@ -23,25 +23,33 @@ __shared__ float as[64][17], bs[64][17];           // 64 x 64 results a block, 4
 ...                                                 // or cublasSgemm
 ```
 
+A block that works out one row of a product loads the whole other matrix for it: one load and one multiply-add a thread,
+over and over. Several rows a block share what it loads.
+
 **Evidence.** Two loads of global memory that move with the thread, each with a number of the block (an axis of the
 grid, a quotient or a remainder of one) that the other's index does not hold; a store by few threads whose index holds
-both.
+both. Or two loads of one loop, of which one moves with the thread and the other with a number of the block alone, and a
+store that moves with both.
 
-**Threshold.** None: it is information, for how many rows there are is not known.
+**Threshold.** None: it is information, for how many rows there are is not known. A row a block is not told where
+missing-cache-reuse speaks.
 
 **References.** CUDA C++ Programming Guide, "Shared Memory" (matrix multiplication); CUTLASS, "Efficient GEMM in CUDA".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.missing_cache_reuse import MissingCacheReuse
 
 _LANE = "threadIdx.x"
+#: Iterations of a loop from which what a block goes through in it is a matrix.
+_MANY = 32
 
 
 class ProductPerBlock(MicroTool):
@@ -60,6 +68,35 @@ class ProductPerBlock(MicroTool):
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel."""
+        yield from list(self._elements()) or self._rows()
+
+    def _rows(self) -> Iterator[Finding]:
+        """A block for each row of a product."""
+        pair = _row_and_matrix(self.view.global_accesses)
+        shape = self.view.shape
+        if pair is None or (shape is not None and shape.blocks == 1) or MissingCacheReuse.told(self.view):
+            return
+        row, matrix = pair
+        yield self.finding(
+            matrix.span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"A block for one row: each block goes through {matrix.name} again for the row of {row.name} that it "
+                "has, a load for each multiply-add of a thread."
+            ),
+            guidance=(
+                f"Let a block take several rows of {row.name} (sums of each thread's own in registers), so that an "
+                f"element of {matrix.name} that is loaded serves them all, from tiles in shared memory; a product of "
+                "matrices is cuBLAS' work."
+            ),
+            evidence=(self.view.observe("loads for each multiply-add of a thread", 1.0, tier="source"),),
+            related=(RelatedSpan(row.span, "the row"),),
+            index_query="tiled matrix multiplication shared memory",
+        )
+
+    def _elements(self) -> Iterator[Finding]:
+        """A block for each element of a product."""
         reads = [a for a in self.view.global_accesses if _moves(a)]
         for write in self.view.global_accesses:
             if not write.writes or write.index is None or write.index.mentions(_LANE):
@@ -85,6 +122,36 @@ class ProductPerBlock(MicroTool):
                 index_query="tiled matrix multiplication shared memory",
             )
             return
+
+
+def _row_and_matrix(accesses: Sequence[ArrayAccess]) -> tuple[ArrayAccess, ArrayAccess] | None:
+    """Two loads of the innermost loop around both: of what one number of the block chooses, alike for its threads, and
+    of what moves with the thread and not with that number; the kernel stores by both."""
+    known = [a for a in accesses if a.index is not None and not a.few and not a.atomic]
+    stored = [a.index for a in known if a.writes and a.index is not None and a.index.mentions(_LANE)]
+    reads = [a for a in known if a.reads and not a.writes and a.loops and _goes_along(a)]
+    for matrix in reads:
+        for row in reads if _is_beside(matrix.index) else ():
+            own = _axes(row.index) - _axes(matrix.index) if row.index and matrix.index else frozenset()
+            alike = row.index is not None and not any(s.kind == "thread" for s in row.index.symbols)
+            together = row.loops[-1].span == matrix.loops[-1].span and row.name != matrix.name
+            if own and alike and together and any(own & _axes(index) for index in stored):
+                return row, matrix
+    return None
+
+
+def _goes_along(access: ArrayAccess) -> bool:
+    """Whether the innermost loop around it, of many iterations, moves it."""
+    loop = access.loops[-1]
+    many = loop.trips is None or loop.trips >= _MANY
+    counter = loop.counter or f"{loop.variable}@{loop.offset}"
+    return many and access.index is not None and access.index.mentions(counter)
+
+
+def _is_beside(index: Form | None) -> bool:
+    """Whether neighbouring lanes load neighbouring elements."""
+    growth = index.growth(_LANE) if index is not None else None
+    return growth is not None and growth.value == 1
 
 
 def _moves(access: ArrayAccess) -> bool:

@@ -12,6 +12,7 @@ from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.lazily import cached_property
 from warplens_tools.machine.coalescing import WarpAccess, accesses_by_loaded
 from warplens_tools.machine.counted import Wasteful
+from warplens_tools.machine.stepped import accesses_by_steps
 from warplens_tools.micro.base import Place
 from warplens_tools.micro.common.judges import judge_by_sectors
 from warplens_tools.micro.common.scattered import Scattered, repaired_too, scattered, scattered_gain
@@ -59,7 +60,7 @@ class CoalescingTool(SectorTool):
         every = [w for w in self.view.warp_accesses if not w.access.few and cause_of(w) == self.cause]
         found = [w for w in every if self.is_compiled(w)]
         if not found:
-            yield from list(self.check_hidden()) or self._by_loaded()
+            yield from list(self.check_hidden()) or list(self._by_loaded()) or self._by_steps()
             return
         found.sort(key=lambda w: (-waste(w), w.access.conditional, w.access.span))
         gain, worst = self.sector_gain(found), found[0]
@@ -109,6 +110,29 @@ class CoalescingTool(SectorTool):
             confidence="low",
             message=message,
             guidance=guidance,
+            evidence=self.sectors_seen(worst),
+            index_query=self.index_query,
+        )
+
+    def _by_steps(self) -> Iterator[Finding]:
+        """Lanes a row apart between which the launches of a host loop go on: information, as another layout is for all
+        that use the array to bear."""
+        every = accesses_by_steps(self.view) if self.cause in ("read", "write") else ()
+        found = [w for w in every if cause_of(w) == self.cause and w.in_rows and self.is_compiled(w)]
+        if not found or (self.sass and not self._are_often(found)):
+            return
+        worst = max(found, key=lambda w: (waste(w), -w.access.span.line))
+        message, _ = self.words(worst)
+        yield self.finding(
+            worst.access.span,
+            severity="information",
+            confidence="low",
+            message=message,
+            guidance=(
+                f"Each launch of the host's loop takes one element of each row of {worst.access.name}: keep it so that "
+                "what one launch takes lies side by side (each anti-diagonal, or each column, as a row of its own), or "
+                "let one launch do a tile of several steps in shared memory."
+            ),
             evidence=self.sectors_seen(worst),
             index_query=self.index_query,
         )

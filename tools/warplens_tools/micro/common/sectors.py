@@ -209,7 +209,10 @@ def lane_words(warp: WarpAccess) -> str:
 
 
 def _spelled(growth: Form) -> str:
-    """ "4 * n * m + 1"; symbols as the source names them."""
-    terms = [[*([str(factor)] if factor != 1 or not symbols else []), *(s.name for s in symbols)]
-             for symbols, factor in growth.terms]  # fmt: skip
+    """ "4 * n * m + 1"; symbols as the source names them, whichever way the lanes run."""
+    sign = -1 if all(factor < 0 for _, factor in growth.terms) else 1
+    terms = [
+        [*([str(sign * factor)] if sign * factor != 1 or not symbols else []), *(s.name for s in symbols)]
+        for symbols, factor in growth.terms
+    ]
     return " + ".join(" * ".join(parts) for parts in terms)
