@@ -75,7 +75,7 @@ class _OtherwiseError(Exception):
 class _Store(NamedTuple):
     """Where a thread puts something in a shared array, and by which of its numbers the place in a tile is counted."""
 
-    index: str
+    place: str
     counted: str
 
 
@@ -265,7 +265,7 @@ class _Kernel:
                 raise _OtherwiseError
             left = code
             for array, store in stores.items():
-                left = left.replace(f"{array}[{_with(store.index, store.counted, ends[1])}]", "")
+                left = left.replace(f"{array}[{_with(store.place, store.counted, ends[1])}]", "")
             if left == code or not self._free(set(_WORDS.findall(left)), ends[1]):
                 raise _OtherwiseError
 
