@@ -18,6 +18,12 @@ TABLE = (
     "__global__ void k(float *t, int n, int d)\n{ int x = blockIdx.x * blockDim.x + threadIdx.x, y = d - x; "
     "if (y > 0 && x > 0 && y < n) t[y * n + x] = fmaxf(t[(y - 1) * n + x], t[y * n + x - 1]); }\n"
 )
+#: Iterations that a thread passes by once it is done.
+DONE = (
+    "__device__ float next(float);\n__global__ void k(const float *a, float *o, int n)\n{ __shared__ float s[256]; "
+    "float x = a[threadIdx.x]; bool done = false; for (int j = 0; j < n; ++j) { "
+    "if (!done) { x = next(x + s[j & 255]); s[threadIdx.x] = x; if (x > 4.0f) done = true; } "
+)
 RECORD = "struct P { float x, y, z, w; };\n"
 
 
@@ -507,6 +513,16 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         ),
     ),
     "window-loads": (
+        Sample(
+            "a window that a second variable walks along",
+            kernel("float s = 0; for (int j = n - 1, p = i - n / 2; j >= 0; j--, p++) s += a[p] * o[j]; o[i] = s;"),
+            finds=True,
+        ),
+        Sample(
+            "a variable that begins at nothing of the thread's",
+            kernel("float s = 0; for (int j = n - 1, p = n - 7; j >= 0; j--, p++) s += a[p] * o[j]; o[i] = s;"),
+            finds=False,
+        ),
         Sample(
             "lists as long as they are loaded",
             kernel(
@@ -1311,6 +1327,16 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     ),
     "barriers-per-step": (
         Sample(
+            "threads that are done go on",
+            DONE + "__syncthreads(); } o[threadIdx.x] = x; }",
+            finds=True,
+        ),
+        Sample(
+            "a block that leaves when all are done",
+            DONE + "if (__syncthreads_and(done)) break; } o[threadIdx.x] = x; }",
+            finds=False,
+        ),
+        Sample(
             "three a step, one thread between",
             kernel(
                 "__shared__ float s[256], t[256]; __shared__ int at; for (int j = 0; j < n; ++j) { "
@@ -1346,6 +1372,18 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             "__global__ void k(float **row, float *o, int many) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
             "o[i] = row[i % many][i / many]; }",
             finds=True,
+        ),
+        Sample(
+            "a row of constant length that each lane walks through",
+            "__global__ void k(const int *at, const float *a, float *o) { int i = blockIdx.x * blockDim.x + "
+            "threadIdx.x; float s = 0; for (int d = 0; d < 64; ++d) s += a[64 * at[i] + d]; o[i] = s; }",
+            finds=True,
+        ),
+        Sample(
+            "such a row for the whole warp",
+            "__global__ void k(const int *at, const float *a, float *o) { float s = 0; "
+            "for (int d = 0; d < 64; ++d) s += a[64 * at[blockIdx.x] + d]; o[threadIdx.x] = s; }",
+            finds=False,
         ),
         Sample(
             "a row that lanes go along",

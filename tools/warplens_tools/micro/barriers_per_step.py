@@ -33,7 +33,9 @@ for (int band = 0; band < bands; ++band) {
 
 **Evidence.** The barriers of the block in a loop of the kernel, those of loops within it left out, and branches between
 them that single threads take; calls of `sync` of a grid's group; arrays of global memory that a loop with a barrier
-stores to, and loads from at another place; else SASS: innermost loops with a barrier.
+stores to, and loads from at another place; a loop with a barrier whose work a
+thread passes by once a flag of its own is set for good, and which nothing leaves; else SASS: innermost loops with a
+barrier.
 
 **Threshold.** Three barriers an iteration, or one of the grid, or one beside such an array where the loop stores
 nothing to shared memory, or one for each 16 instructions of a loop that moves data, in kernels of which barrier-tree,
@@ -47,6 +49,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.cuda.facts.barrier_trees import barrier_trees
+from warplens_tools.cuda.facts.done_flags import done_flags
 from warplens_tools.cuda.facts.looped_barriers import LoopedBarriers, looped_barriers
 from warplens_tools.finding import Finding, RelatedSpan, count
 from warplens_tools.micro.barrier_heavy import BarrierHeavy
@@ -92,7 +95,7 @@ class BarriersPerStep(MicroTool):
         if any(tool.told(self.view) for tool in others):
             return
         if not (found or handed):
-            yield from self._of_short_steps()
+            yield from list(self._of_done()) or self._of_short_steps()
             return
         worst = max(found, key=lambda x: len(x.barriers), default=None)
         if worst is None:
@@ -101,6 +104,27 @@ class BarriersPerStep(MicroTool):
         inner = [x for x in loops if x.barriers and x is not worst and _is_within(x.span, worst.span)]
         deepest = [x for x in inner if not any(y is not x and _is_within(y.span, x.span) for y in inner)]
         yield self._of_inner(deepest[0], worst) if deepest else self._of_block(worst)
+
+    def _of_done(self) -> Iterator[Finding]:
+        """A loop that goes on with its barrier when every thread of the block is done."""
+        for done in done_flags(self.view.tree, self.view.kernel)[:1]:
+            yield self.finding(
+                self.view.line_span(done.loop.line),
+                severity="information",
+                confidence="low",
+                message=(
+                    f"A loop that goes on for nothing: a thread whose {done.flag} is set passes its work by, but goes "
+                    "through every further iteration and its barrier, also when all of the block are done."
+                ),
+                guidance=(
+                    f"Let the block leave together: __syncthreads_and({done.flag}) in place of the barrier, and break "
+                    "where it holds."
+                ),
+                evidence=(
+                    self.view.observe("flag that no loop asks the block for", done.flag, tier="source"),
+                ),
+                related=(RelatedSpan(done.test, "what a thread that is done passes by"),),
+            )
 
     def _of_short_steps(self) -> Iterator[Finding]:
         """A loop of few instructions from barrier to barrier, of the kernel or of a function that it calls."""

@@ -42,6 +42,7 @@ from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.indirect import chosen_walks, indirect_accesses
 from warplens_tools.cuda.facts.pointer_rows import pointer_rows
 from warplens_tools.cuda.facts.searches import searches
+from warplens_tools.cuda.values.forms import LOADED
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.sass.pipes import access_bytes, is_load
@@ -52,6 +53,8 @@ OFTEN = 0.2
 #: Share of the sectors, where only SASS shows them: a walk from a chosen start looks alike there.
 MOST = 0.4
 _SHOWN = 4
+#: Elements of a row from which lanes that have one each are apart, and of a step through it up to which it is a walk.
+_LONG, _STEP = 16, 4
 
 
 class IndirectAccess(MicroTool):
@@ -73,7 +76,7 @@ class IndirectAccess(MicroTool):
         if self.sass:
             found = tuple(a for a in found if self.sass.global_on(a.span.line))
         if not found or (self.sass and not self._are_often(found)):
-            yield from list(self._hidden() if self.sass else ()) or self._rows()
+            yield from list(self._hidden() if self.sass else ()) or list(self._rows()) or self._walks()
             return
         worst = max(found, key=lambda a: (self._weight(a), len(a.loops), -a.span.line))
         text = " ".join(self.view.said(worst.span).split())
@@ -127,6 +130,28 @@ class IndirectAccess(MicroTool):
                     RelatedSpan(r.span, "a row of each lane's own here too")
                     for r in list(others.values())[:_SHOWN]
                 ),
+            )
+
+    def _walks(self) -> Iterator[Finding]:
+        """Rows of a constant length that data choose, through each of which one lane walks by itself."""
+        walks = chosen_walks(self.view.tree, self.view.kernel, self.view.global_accesses)
+        found = [a for a in walks if _row_length(a) and (not self.sass or self.sass.global_on(a.span.line))]
+        for walk in found[:1]:
+            bytes_ = _row_length(walk) * (self.view.element_bytes(walk.name) or 1)
+            yield self.finding(
+                walk.span,
+                severity="information",
+                confidence="low",
+                message=(
+                    f"A row for each lane: each lane walks by itself through the row of {walk.name} that its data "
+                    f"choose, {_row_length(walk)} elements long: lanes are rows apart, 32 sectors per request, and as "
+                    "many lines have to stay in the L1 until the rows are done."
+                ),
+                guidance=(
+                    f"Let the lanes of a warp (or of a part of one) go along one row of {walk.name} together, a row "
+                    "after the other, and hand on the numbers of the rows by shuffles or through shared memory."
+                ),
+                evidence=(self.view.observe("bytes of a row", float(bytes_), "byte", tier="source"),),
             )
 
     def _hidden(self) -> Iterator[Finding]:
@@ -201,3 +226,14 @@ class IndirectAccess(MicroTool):
         own = {i for a in found for i in self.sass.global_on(a.span.line)}
         every = set(self.sass.where(lambda x: x.opcode in ("LDG", "STG", "LD", "ST"))) - (aside - own)
         return self.sass.weigh(own) >= OFTEN * self.sass.weigh(every)
+
+
+def _row_length(access: ArrayAccess) -> int:
+    """Elements between the rows of which a loop walks through one; 0 where that is not told, or they are short."""
+    place = access.traced
+    if place is None or not access.loops:
+        return 0
+    loop = access.loops[-1]
+    step = place.coefficient(loop.counter or f"{loop.variable}@{loop.offset}")
+    rows = [abs(f) for own, f in place.terms if len(own) == 1 and own[0].operation == LOADED]
+    return rows[0] if len(rows) == 1 and rows[0] >= _LONG and step and abs(step) <= _STEP else 0

@@ -32,6 +32,9 @@ _PLACES = frozenset({"threadIdx", "blockIdx"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _SUMS = frozenset("+-")
 _SETS = frozenset({"init_declarator", "assignment_expression"})
+#: What a loop steps by one, and how many of them go together.
+_BY_ONE = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\+\+|--)|(?:\+\+|--)\s*([A-Za-z_]\w*)")
+_TOGETHER = 2
 _NEEDED = re.compile(r"\bfor\b")
 #: Axes along which threads lie one element apart.
 _AXES = tuple(f"{of}.{axis}" for of in ("threadIdx", "blockIdx") for axis in "xyz")
@@ -118,6 +121,9 @@ class _Reader:
         found = self.forms.loop(loop)
         if (found.trips is not None and found.trips < IN_LINE) or self._is_list(loop):
             return None
+        walker = self._walker(loop)
+        if walker:
+            return self._walked(loop, found, walker)
         if not self._is_short(found) or any(n.type in LOOPS and n.id != loop.id for n in walk(loop)):
             return None
         sums = [n for n in walk(loop) if self._adds(n, found.variable, places=True)]
@@ -128,6 +134,34 @@ class _Reader:
                 at_place = around and found.variable in _WORD.findall(self.tree.code_of(read))
                 if (at_place or any(self._leads(n, read) for n in sums)) and (summed or not shared):
                     return Window(self.tree.span(read), self._name(read), None, found, summed, shared)
+        return None
+
+    def _walker(self, loop: Node) -> str:
+        """The `p` of `for (int i = n - 1, p = x - radius; i >= 0; i--, p++)`: it begins beside a place of the thread's
+        own and goes on by one, along with the counter; "" where there is none."""
+        begins, update = loop.child_by_field_name("initializer"), loop.child_by_field_name("update")
+        stepped = (
+            {a or b for a, b in _BY_ONE.findall(self.tree.code_of(update))} if update is not None else set()
+        )
+        if begins is None or len(stepped) < _TOGETHER:
+            return ""
+        for node in walk(begins):
+            name, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
+            if node.type != "init_declarator" or name is None or value is None:
+                continue
+            moved = self.tree.code_of(name)
+            sums = value.type == "binary_expression" and _is_sum(value)
+            if sums and moved in stepped and any(self._is_place(n) for n in addends(value, _SUMS)):
+                return moved
+        return ""
+
+    def _walked(self, loop: Node, found: Loop, walker: str) -> Window | None:
+        """The first read of the window that such a variable walks along."""
+        for read in self._reads(loop):
+            listed = read.child_by_field_name("indices")
+            if listed is not None and self.tree.code_of(listed).strip("[] ") == walker:
+                along = msgspec.structs.replace(found, variable=found.variable or walker)
+                return Window(self.tree.span(read), self._name(read), None, along, _is_summed(read))
         return None
 
     def _is_around_place(self, loop: Node, variable: str) -> bool:
