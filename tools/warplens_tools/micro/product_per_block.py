@@ -46,6 +46,7 @@ from warplens_tools.cuda.values.forms import Form
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.missing_cache_reuse import MissingCacheReuse
+from warplens_tools.text import Span
 
 _LANE = "threadIdx.x"
 #: Iterations of a loop from which what a block goes through in it is a matrix.
@@ -128,15 +129,20 @@ def _row_and_matrix(accesses: Sequence[ArrayAccess]) -> tuple[ArrayAccess, Array
     """Two loads of the innermost loop around both: of what one number of the block chooses, alike for its threads, and
     of what moves with the thread and not with that number; the kernel stores by both."""
     known = [a for a in accesses if a.index is not None and not a.few and not a.atomic]
-    stored = [a.index for a in known if a.writes and a.index is not None and a.index.mentions(_LANE)]
-    reads = [a for a in known if a.reads and not a.writes and a.loops and _goes_along(a)]
+    moved = (a.index for a in known if a.writes and a.index is not None and a.index.mentions(_LANE))
+    stored = frozenset[str]().union(*map(_axes, moved))
+    reads = [a for a in known if a.reads and not a.writes and a.loops and _goes_along(a)] if stored else []
+    rows: dict[Span, list[tuple[ArrayAccess, frozenset[str]]]] = {}
+    for row in reads:
+        own = _axes(row.index) & stored if row.index is not None else frozenset()
+        if own and row.index is not None and not any(s.kind == "thread" for s in row.index.symbols):
+            rows.setdefault(row.loops[-1].span, []).append((row, own))
     for matrix in reads:
-        for row in reads if _is_beside(matrix.index) else ():
-            own = _axes(row.index) - _axes(matrix.index) if row.index and matrix.index else frozenset()
-            alike = row.index is not None and not any(s.kind == "thread" for s in row.index.symbols)
-            together = row.loops[-1].span == matrix.loops[-1].span and row.name != matrix.name
-            if own and alike and together and any(own & _axes(index) for index in stored):
-                return row, matrix
+        beside = rows.get(matrix.loops[-1].span, ()) if _is_beside(matrix.index) else ()
+        held = _axes(matrix.index) if beside and matrix.index is not None else frozenset()
+        pair = next((row for row, own in beside if own - held and row.name != matrix.name), None)
+        if pair is not None:
+            return pair, matrix
     return None
 
 
