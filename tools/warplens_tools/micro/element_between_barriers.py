@@ -80,7 +80,8 @@ class ElementBetweenBarriers(MicroTool):
         straight = several and not any(depths[i] for i in barriers)
         if not (straight or self._has_tree()) or any(tool.told(self.view) for tool in _OTHERS):
             return
-        waits = f"{len(barriers)} barriers" if straight else "a barrier for each halving"
+        many = f"{len(barriers)} barriers for its reductions"
+        waits = many if straight else "a barrier for each halving of its tree"
         place = self.hottest_place(ahead)
         yield self.finding(
             place.line,
@@ -88,7 +89,7 @@ class ElementBetweenBarriers(MicroTool):
             severity="information",
             confidence="low",
             message=(
-                f"One element between barriers: the block waits at {waits} for its reductions, and "
+                f"One element between barriers: the block waits at {waits}, and "
                 f"each thread has {'one load' if len(ahead) == 1 else f'{len(ahead)} loads'} to show for it."
             ),
             guidance=(
