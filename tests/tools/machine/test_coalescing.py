@@ -14,11 +14,11 @@ from warplens_tools.testing import views
 HEAD = """
 struct R { float x, y, z, w; double d; int k, l; };
 __constant__ float table[64];
-__global__ void k(const float *a, float *o, const R *r, const unsigned char *b, const double *d, int *c, int n, int w)
+__global__ void k(const float *a, float *o, const R *r, const unsigned char *b, const double *d, int *c, int n, int w, int s)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x, y = threadIdx.y;
 """
-TAIL = "\n}}\nvoid f() {{ k<<<dim3(64, 64), {block}>>>(a, o, r, b, d, c, n, {width}); }}\n"
+TAIL = "\n}}\nvoid f() {{ k<<<dim3(64, 64), {block}>>>(a, o, r, b, d, c, n, {width}, s); }}\n"
 
 
 def view_of(body: str, block: str = "256", width: str = "w") -> KernelView:
@@ -196,6 +196,27 @@ def test_lanes_that_do_not_meet(body: str) -> None:
 def test_words_of_a_constant_table(body: str, words: int | None) -> None:
     found = view_of(body).contention.constants.divergent
     assert [round(c.words) for c in found] == ([] if words is None else [words])
+
+
+@pytest.mark.parametrize(
+    ("body", "sectors"),
+    [
+        # Both halves of a number, put together again: neighbouring lanes are side by side.
+        ("o[i / w * w + i % w] = 1.0f;", [4]),
+        ("int e = w - n + 1, s = i % (e * e); o[y * e * e + s / e * e + s % e] = 1.0f;", [4]),
+        ("int e = w - n + 1; for (int u = 0; u < n; ++u) c[i] += a[(i / e + u) * w + i % e];", [4, 4]),
+        # The remainder times what it is divided by, or an extent: lanes are a row apart.
+        ("o[i % w * w + i / w] = 1.0f;", [32]),
+        ("o[i % 64 * 1000 + i / 64] = 1.0f;", [32]),
+        # Lanes are a run-time step apart within the rows that a window goes through: it may well be one.
+        (
+            "for (int u = 0; u < 3; ++u) for (int v = 0; v < 3; ++v) c[i] = a[(i / w + u) * n + i % w * s + v];",
+            [4],
+        ),
+    ],
+)
+def test_quotients_and_remainders_of_a_flat_number(body: str, sectors: list[int]) -> None:
+    assert [found.sectors for found in view_of(body).warp_accesses] == sectors
 
 
 def test_threads_per_element() -> None:

@@ -29,6 +29,8 @@ def in_rows(
 
     `element` is the bytes of one element, `block` the block's extents where they are known.
     """
+    if _steps_in_rows(index):
+        return False
     for symbols, factor in index.terms:
         count = _values(symbols, loops, block)
         step = abs(factor) * element
@@ -37,6 +39,40 @@ def in_rows(
     # One launch, block or iteration takes one element of each of a triangle's rows, and others those beside.
     goes = any(len(own) == 1 and own[0].kind in ("parameter", "block", "loop") for own, _ in index.terms)
     return goes and grows(index)
+
+
+def divisors(index: Form) -> frozenset[Symbol]:
+    """The parameters by which what goes along the lanes is divided, `n` in `a[i / n * pitch + i % n]`: extents."""
+    return frozenset(
+        inner
+        for symbol in index.symbols
+        if symbol.operation in ("/", "%") and symbol.operands[0].mentions("threadIdx.x")
+        for inner in symbol.operands[1].symbols
+        if inner.kind == "parameter"
+    )
+
+
+def _steps_in_rows(index: Form) -> bool:
+    """Whether lanes are a remainder of a flat number, times a run-time step within rows of another length, through which
+    loops go as through a window: `a[(i / n * step + u) * width + i % n * step + v]`."""
+    steps = {
+        tuple(s for s in symbols if s.kind == "parameter")
+        for symbols, _ in index.terms
+        for symbol in symbols
+        if symbol.operation == "%" and symbol.operands[1].value is None and symbol.mentions("threadIdx.x")
+    }
+    rows = [
+        {s for s in symbols if s.kind == "parameter"}
+        for symbols, _ in index.terms
+        if any(s.kind == "loop" for s in symbols)
+    ]
+    return (
+        any(
+            step and set(step) & divisors(index) == set() and any(row and not row & set(step) for row in rows)
+            for step in steps
+        )
+        and set() in rows
+    )
 
 
 def grows(index: Form | None) -> bool:
