@@ -105,7 +105,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     for down in reader.digits[1:]:
         plain = reader.with_axes(down)
         model = parse(plain, view.model.path)
-        kernel = model.kernel(view.kernel.qualified_name)
+        kernel = model.same(view.kernel, view.model)
         if kernel is None or kernel.broken:
             continue
         turned = transpose_tile.REWRITE.apply(plain, model, kernel, EVERYWHERE)

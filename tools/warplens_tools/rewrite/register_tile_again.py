@@ -117,7 +117,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), found.text)
     plain = view.text.apply([edit])
     model = parse(plain, "")
-    kernel = model.kernel(view.kernel.qualified_name)
+    kernel = model.same(view.kernel, view.model)
     if kernel is None or kernel.broken:
         raise Refused("the loop over tiles is not understood")
     tiled = register_tile.REWRITE.apply(plain, model, kernel, target)

@@ -18,6 +18,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.tunable.both import twin_of
 from warplens_tools.tunable.covered import Walked
 from warplens_tools.tunable.grid_rest import why_rest_left
 from warplens_tools.tunable.grid_rule import most_threads
@@ -87,7 +88,7 @@ def _why_not(before: File, after: File) -> str:
 def _pairs(before: File, after: File, *, named: bool = False) -> list[tuple[_Launch, _Launch]]:
     found = []
     for kernel in before.model.kernels:
-        twin = after.model.kernel(kernel.qualified_name)
+        twin = twin_of(kernel, before, after)
         if twin is None:
             continue
         old, new = before.launches_of(kernel), after.launches_of(twin)

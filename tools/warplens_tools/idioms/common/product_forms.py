@@ -32,7 +32,7 @@ def product_forms(edit: Apply, module: str) -> Apply:
         for before in _forms(text, model, kernel):
             plain = before is text
             again = model if plain else parse(before, model.path)
-            mine = kernel if plain else again.kernel(kernel.qualified_name)
+            mine = kernel if plain else again.same(kernel, model)
             if mine is None or mine.broken:
                 continue
             found = edit(before, again, mine, target)

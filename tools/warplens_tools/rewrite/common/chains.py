@@ -106,7 +106,9 @@ class Chain:
         now = parse(after, model.path)
         for step in (*self.then, self.last):
             alternatives = step if isinstance(step, tuple) else (step,)
-            found = (_applied(one, after, now, kernel) for one in alternatives if one is not None)
+            found = (
+                _applied(one, after, now, now.same(kernel, model)) for one in alternatives if one is not None
+            )
             result = next((one for one in found if one is not None), None)
             if result is not None:
                 after = after.apply(list(result.edits))
@@ -129,10 +131,11 @@ def _used(before: SourceText, after: SourceText) -> SourceText:
     return SourceText(text)
 
 
-def _applied(one: Rewrite, text: SourceText, model: SourceModel, kernel: Kernel) -> RewriteResult | None:
-    """What a rewrite makes of the kernel in a later text, which `model` is of; None where it refuses."""
-    mine = model.kernel(kernel.qualified_name)
-    if mine is None or mine.broken:
+def _applied(
+    one: Rewrite, text: SourceText, model: SourceModel, kernel: Kernel | None
+) -> RewriteResult | None:
+    """What a rewrite makes of the kernel as it is in `text`, which `model` is of; None where it refuses."""
+    if kernel is None or kernel.broken:
         return None
-    result = one.apply(text, model, mine, EVERYWHERE)
+    result = one.apply(text, model, kernel, EVERYWHERE)
     return result if result.edits else None

@@ -72,17 +72,17 @@ def collapsing(edit: Apply) -> Apply:
 
 def collapsed(text: SourceText, model: SourceModel, kernel: Kernel) -> SourceText | None:
     """The file with such loops of a kernel joined; None where there are none."""
-    after, mine, found = text, kernel, False
+    after, now, mine, found = text, model, kernel, False
     for _ in range(_MOST):
         try:
-            edits = _joined(View(after, model, mine))
+            edits = _joined(View(after, now, mine))
         except Refused:
             break
         if not edits:
             break
         after, found = after.apply(edits), True
-        model = parse(after, model.path)
-        again = model.kernel(kernel.qualified_name)
+        now = parse(after, model.path)
+        again = now.same(kernel, model)
         if again is None or again.broken:
             return None
         mine = again

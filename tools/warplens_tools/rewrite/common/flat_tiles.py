@@ -65,7 +65,7 @@ def squared(view: View) -> Squared:
     reader = _Reader(view)
     text = view.text.apply(reader.edits())
     model = parse(text, view.model.path)
-    kernel = model.kernel(view.kernel.qualified_name)
+    kernel = model.same(view.kernel, view.model)
     if kernel is None or kernel.broken:
         raise Refused("the flat tiles are not understood")
     return Squared(View(text, model, kernel), None if reader.value is not None else STAND_IN)

@@ -67,9 +67,9 @@ def _launched(text: SourceText, model: SourceModel, kernel: Kernel, result: Rewr
         return result
     place, said = why
     turned = _exchanged(after, again, mine, place)
-    model = parse(turned, model.path)
-    there = model.kernel(kernel.qualified_name) if turned is not after else None
-    if there is None or _why(before, Launches(turned, model, there)) is not None:
+    last = parse(turned, model.path)
+    there = last.same(kernel, model) if turned is not after else None
+    if there is None or _why(before, Launches(turned, last, there)) is not None:
         raise Refused(said)
     edits = between(text, turned)
     if not edits:

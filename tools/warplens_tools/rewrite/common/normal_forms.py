@@ -74,45 +74,59 @@ def with_members_named(text: SourceText, path: str, kernel: Kernel) -> SourceTex
 
 
 def _with_members_named(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
+    asked = _Asked(text, path, kernel)
     plain = plainly(text, path, kernel) or text
-    named = _repeated(members_named, plain, path, kernel)
-    mine = parse(named, path).kernel(kernel.qualified_name) if named is not plain else None
-    return (plainly(named, path, mine) or named) if mine is not None and not mine.broken else None
+    named = _repeated(members_named, plain, asked)
+    mine = asked.within(named) if named is not plain else None
+    return (plainly(named, path, mine) or named) if mine is not None else None
 
 
 def _plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
-    now = _repeated(macros_out, text, path, kernel)
-    now = _repeated(lambdas_out, now, path, kernel)
-    now = _repeated(methods_out, now, path, kernel)
-    now = _repeated(written_out, now, path, kernel)
-    now = _repeated(indices_out, now, path, kernel)
-    now = _repeated(casts_plain, now, path, kernel)
-    now = _repeated(limits_ordered, now, path, kernel)
-    now = _repeated(asked_first, now, path, kernel)
-    mine = parse(now, path).kernel(kernel.qualified_name) if now is not text else kernel
-    if mine is None or mine.broken:
+    asked = _Asked(text, path, kernel)
+    now = _repeated(macros_out, text, asked)
+    now = _repeated(lambdas_out, now, asked)
+    now = _repeated(methods_out, now, asked)
+    now = _repeated(written_out, now, asked)
+    now = _repeated(indices_out, now, asked)
+    now = _repeated(casts_plain, now, asked)
+    now = _repeated(limits_ordered, now, asked)
+    now = _repeated(asked_first, now, asked)
+    mine = asked.within(now)
+    if mine is None:
         return None
     for _ in range(2):
         now = normalised(now, parse_tree(now), mine) or now
-        mine = parse(now, path).kernel(kernel.qualified_name)
-        if mine is None or mine.broken:
+        mine = asked.within(now)
+        if mine is None:
             return None
         edits = declared_by_loops(now, parse_tree(now), mine)
         now = now.apply(list(edits)) if edits else now
-        mine = parse(now, path).kernel(kernel.qualified_name)
-        if mine is None or mine.broken:
+        mine = asked.within(now)
+        if mine is None:
             return None
     for form in _FORMS:
-        now = _repeated(form, now, path, kernel)
+        now = _repeated(form, now, asked)
     return now if now is not text else None
 
 
-def _repeated(form: _Form, text: SourceText, path: str, kernel: Kernel) -> SourceText:
+class _Asked:
+    """The kernel that the forms are asked for, in the file as it was."""
+
+    def __init__(self, text: SourceText, path: str, kernel: Kernel) -> None:
+        self.model, self.path, self.kernel = parse(text, path), path, kernel
+
+    def within(self, text: SourceText) -> Kernel | None:
+        """What it is in a later text; None where it cannot be read there."""
+        found = parse(text, self.path).same(self.kernel, self.model)
+        return found if found is not None and not found.broken else None
+
+
+def _repeated(form: _Form, text: SourceText, asked: _Asked) -> SourceText:
     """The text with a form's edits, until there are none."""
     now = text
     for _ in range(_MOST):
-        mine = parse(now, path).kernel(kernel.qualified_name)
-        edits = form(now, parse_tree(now), mine) if mine is not None and not mine.broken else ()
+        mine = asked.within(now)
+        edits = form(now, parse_tree(now), mine) if mine is not None else ()
         if not edits:
             break
         now = now.apply(list(edits))

@@ -70,7 +70,7 @@ def reread(view: View, edits: list[TextEdit]) -> View:
     """
     after = view.text.apply(edits)
     model = parse(after, view.model.path)
-    kernel = model.kernel(view.kernel.qualified_name)
+    kernel = model.same(view.kernel, view.model)
     if kernel is None or kernel.broken:
         raise Refused("a test is written in a way that is not understood")
     return View(after, model, kernel)
