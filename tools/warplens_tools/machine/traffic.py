@@ -7,6 +7,8 @@ then no two executions touch the same element; or when more than the L2 holds li
 that do (`warplens_tools.machine.reuse`). Otherwise a cache may serve it. What the source does not
 tell counts in the upper figure only.
 
+Tables of the mathematical library, a few hundred bytes that all warps read, are no traffic of device memory or the L2.
+
 Where the lanes' addresses are known a request counts with the sectors it moves, not with the bytes its
 lanes want (`warplens_tools.machine.coalescing`).
 """
@@ -19,6 +21,7 @@ import msgspec
 
 from warplens_tools.arch.gpu import SECTOR_BYTES, Gpu
 from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.facts.library_calls import library_calls
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.evidence import Instruction
 from warplens_tools.kernel_code import KernelCode
@@ -26,6 +29,7 @@ from warplens_tools.lazily import cached_property
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.reuse import Sweep
 from warplens_tools.sass.pipes import access_bytes, is_load, is_store, space_of
+from warplens_tools.sass.varying import in_constant_tables
 from warplens_tools.text import Span
 
 #: Bytes of an SM's L1 that shared memory cannot take: 28 KB of 256, 192 and 128 on sm_90, sm_80 and sm_86 ("CUDA C++
@@ -70,6 +74,8 @@ class MemoryTraffic:
                 if used != warp.access.span.line:
                     self._by_line.setdefault(used, []).append(warp.access)
         self._varying = _varying(self._by_line)
+        #: Stands for what the library's tables are read by.
+        self._library: list[ArrayAccess] = []
         for sweep in sweeps:
             # What a function goes through stands on no line of the kernel but that of its call.
             if sweep.access not in (found := self._by_line.setdefault(sweep.access.span.line, [])):
@@ -107,8 +113,19 @@ class MemoryTraffic:
                 key = line, is_load(x), is_store(x)
                 if key not in groups:
                     groups[key] = self._group(line, x)
-                found[i] = groups[key]
+                found[i] = (self._library, 0.0) if i in self._of_library else groups[key]
         return found
+
+    @cached_property
+    def _of_library(self) -> frozenset[int]:
+        """The loads of the library's tables: constant ones, on a line that calls one of its functions, and in a
+        kernel with such lines those of what only few arguments take, as the routine that reduces large angles."""
+        sass, text = self.code.sass, self.code.text
+        tables = in_constant_tables(sass.instructions)
+        calling = {
+            n for n in {*sass.written} if tables and n is not None and library_calls(text.line_text(n))
+        }
+        return frozenset(i for i in tables if sass.written[i] in calling or (calling and i in sass.flow.rare))
 
     def _group(self, line: int | None, x: Instruction) -> tuple[list[ArrayAccess], float | None]:
         group = [a for a in self._by_line.get(line or 0, ()) if _matches(a, x)]
@@ -158,6 +175,8 @@ class MemoryTraffic:
         limits = self.gpu.limits
         size = float(limits.warp_size * access_bytes(instruction))
         plain = _Request(size, size, size / limits.cache_line_bytes)
+        if group is self._library:
+            return _Request(0.0, 0.0, plain.lines)
         known = [self._by_span[a.span] for a in group if a.span in self._by_span]
         if not known or len(known) < len(group):
             return plain

@@ -41,10 +41,10 @@ Guide, "Math Libraries".
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from warplens_tools.cuda.facts.library_calls import library_calls
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.double_bound import DoubleBound
@@ -59,10 +59,6 @@ MOST = 0.4
 FLOAT, DOUBLE = 16, 24
 #: Instructions of such calls from which a kernel without loops has many.
 MANY = 80
-_CALL = re.compile(
-    r"(?<![\w.>:])(?:std::)?((?:sin|cos|sincos|tan|asin|acos|atan2?|sinh|cosh|tanh|exp2?|exp10|expm1|log|log2|log10"
-    r"|log1p|pow|cbrt|erfc?|erfinv|normcdf|tgamma|lgamma|sinpi|cospi|fmod|remainder)f?)(?=\s*\()"
-)
 _OTHERS = (SfuBound, DoubleInFloatKernel, DoubleBound, RepeatedWork)
 _SHOWN = 4
 
@@ -97,7 +93,9 @@ class LibraryFunctions(MicroTool):
             return
         ranked = sorted((x for x in found if times[x] >= spent / 10), key=lambda line: (-times[line], line))
         place = self.hottest_place(found[ranked[0]])
-        names = dict.fromkeys(name for line in ranked for name in _called(self.view.text.line_text(line)))
+        names = dict.fromkeys(
+            name for line in ranked for name in library_calls(self.view.text.line_text(line))
+        )
         double = self._is_double(own) and not all(name.endswith("f") and name != "erf" for name in names)
         yield self.finding(
             place.line,
@@ -149,15 +147,11 @@ class LibraryFunctions(MicroTool):
         return min((d for d, n in by_depth.items() if n >= FLOAT // 2), default=max(by_depth))
 
     def _are_calls(self, line: int, own: Sequence[int]) -> bool:
-        calls = _called(self.view.text.line_text(line))
+        calls = library_calls(self.view.text.line_text(line))
         return bool(calls) and len(own) >= (DOUBLE if self._is_double(own) else FLOAT) * len(calls)
 
     def _is_double(self, own: Sequence[int]) -> bool:
         return any(is_double(self.sass.instructions[i]) for i in own)
-
-
-def _called(text: str) -> list[str]:
-    return _CALL.findall(text.partition("//")[0])
 
 
 def _guidance(names: set[str], *, double: bool) -> str:

@@ -92,6 +92,12 @@ def chosen_apart(instructions: Sequence[Instruction], differing: frozenset[int])
     return frozenset(found)
 
 
+def in_constant_tables(instructions: Sequence[Instruction]) -> frozenset[int]:
+    """Indices of the loads from tables of the module or of the library that no kernel writes, such as the coefficients
+    of a double sine."""
+    return frozenset(i for i in _in_tables(instructions) if "CONSTANT" in instructions[i].modifiers)
+
+
 def numbered(instructions: Sequence[Instruction]) -> frozenset[int]:
     """Indices of the accesses to memory whose address is made of the thread's number along x itself, as in `x[first +
     lane]`: whatever was loaded for it, neighbouring lanes go on side by side."""
