@@ -82,6 +82,14 @@ def row_by_matrix(row: str, matrix: str, result: str) -> str:
     )
 
 
+def numbers(passed: str, rows: str, columns: str) -> str:
+    """A kernel that goes through an image whose extents it is passed."""
+    return (
+        f"__global__ void k(const float *a, float *o, {passed})\n{{ float s = 0; for (int y = 0; y < {rows}; ++y) "
+        f"for (int x = 0; x < {columns}; ++x) s += a[(y * 64 + x) * 256 + threadIdx.x]; o[threadIdx.x] = s; }}"
+    )
+
+
 def summed(place: str, taken: str) -> str:
     """A kernel that stores at a place, and a host that takes what it stored."""
     return kernel(
@@ -133,6 +141,13 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample("a row", kernel("o[i] = a[i];"), finds=False),
     ),
     "elements-read-again": (
+        Sample(
+            "numbers behind pointers", numbers("const int *rows, const int *columns", "*rows", "*columns"), finds=True
+        ),
+        Sample("numbers by value", numbers("int rows, int columns", "rows", "columns"), finds=False),
+        Sample(
+            "one that may have been counted", numbers("const int *rows, int columns", "*rows", "columns"), finds=False
+        ),
         Sample(
             "a sum in memory, of other elements of the array",
             kernel("for (int k = 1; k < n; ++k) o[i * n] += o[i * n + k];"),

@@ -33,7 +33,8 @@ one around it, or the next iteration, comes to it again; so is the state of a ra
 from through its address (`curand_normal(&states[i])`).
 
 Outside loops, and within one iteration: SASS loads from an address that the thread loaded from or stored to before, as
-a store stands between that may have changed it.
+a store stands between that may have changed it. Where nothing of all this is there: two numbers and more that the
+kernel is passed by pointer, does nothing else with, and reads in loops.
 
 **Threshold.** Loops of more than 8 iterations, or of a number that is not known. It is information: how much of it the
 caches have is not known. Where the array is stored to at other elements meanwhile, nothing is said. Outside loops four
@@ -51,7 +52,9 @@ from collections.abc import Iterator
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.generator_states import drawn_in_loops
 from warplens_tools.cuda.facts.memory_sums import MemorySum, memory_sums, stored_sums
+from warplens_tools.cuda.facts.passed_numbers import passed_numbers
 from warplens_tools.cuda.facts.read_again import ReadAgain, read_again
+from warplens_tools.evidence import Instruction
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.aliasing_reload import AliasingReload
 from warplens_tools.micro.base import MicroTool
@@ -60,6 +63,8 @@ from warplens_tools.sass.again import loaded_again
 #: Loads of addresses that the thread had from which they are told, and their share of its global loads; loads that are
 #: many; names shown.
 AGAIN, SHARE, MANY, _SHOWN = 4, 0.25, 8, 4
+#: Numbers behind pointers from which they are told: one may be what a launch before has counted.
+_NUMBERS = 2
 #: What makes threads see each other's shared memory: the sums are then not each thread's own.
 _SHARES = re.compile(r"__sync|\bsync\s*\(|__shfl|barrier")
 #: What an element names, and is not: the loads through it are other instructions, which caches of their own serve.
@@ -84,7 +89,34 @@ class ElementsReadAgain(MicroTool):
         """Of sums that are kept in memory, of generators' states and of reads one finding each, on the first in the
         deepest loop; where there is none, of elements that are loaded again one statement after the other."""
         found = [*self._sums(), *self._states(), *self._reads()]
-        yield from found or self._behind_own_stores()
+        yield from found or list(self._behind_own_stores()) or self._numbers()
+
+    def _numbers(self) -> Iterator[Finding]:
+        """Single numbers behind pointers, which loops load again."""
+        found = passed_numbers(self.view.kernel, self.view.body, self.view.accesses)
+        if self.sass:
+            found = tuple(a for a in found if self.sass.in_loops_on(a.span.line, _is_global_load))
+        if len(found) < _NUMBERS:
+            return
+        names = list(dict.fromkeys(a.name for a in found))
+        yield self.finding(
+            found[0].span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"Numbers through memory: {', '.join(names[:_SHOWN])} point to one number each, which loops of this "
+                "kernel load from global memory again and wait for."
+            ),
+            guidance=(
+                "Pass them by value: arguments lie in constant memory, which all threads read at once, and a loop's "
+                "bound is then known before it begins."
+            ),
+            evidence=(
+                self.view.observe(
+                    "numbers that loops read through pointers", float(len(names)), tier="source"
+                ),
+            ),
+        )
 
     def _sums(self) -> Iterator[Finding]:
         found = [s for s in memory_sums(self.view.accesses) if self._is_loaded(s.access) and self._is_own(s)]
@@ -239,3 +271,7 @@ class ElementsReadAgain(MicroTool):
         line, moves = access.span.line, "LD" if access.reads else "ST"
         opcode = f"{moves}{'S' if access.space == 'shared' else 'G'}"
         return not self.sass or bool(self.sass.in_loops_on(line, lambda x: x.opcode == opcode))
+
+
+def _is_global_load(instruction: Instruction) -> bool:
+    return instruction.opcode == "LDG"
