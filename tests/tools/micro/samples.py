@@ -1391,7 +1391,8 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample(
             "a row of constant length that each lane walks through",
             "__global__ void k(const int *at, const float *a, float *o) { int i = blockIdx.x * blockDim.x + "
-            "threadIdx.x; float s = 0; for (int d = 0; d < 64; ++d) s += a[64 * at[i] + d]; o[i] = s; }",
+            "threadIdx.x; float s = 0; for (int d = 0; d < 64; d += 2) s += a[64 * at[i] + d] * a[64 * at[i] + d + 1]; "
+            "o[i] = s; }",
             finds=True,
         ),
         Sample(

@@ -45,6 +45,7 @@ from warplens_tools.cuda.facts.searches import searches
 from warplens_tools.cuda.values.forms import LOADED
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.per_thread_chunks import PerThreadChunks
 from warplens_tools.sass.pipes import access_bytes, is_load
 from warplens_tools.sass.varying import chosen_apart, numbered
 
@@ -136,6 +137,8 @@ class IndirectAccess(MicroTool):
         """Rows of a constant length that data choose, through each of which one lane walks by itself."""
         walks = chosen_walks(self.view.tree, self.view.kernel, self.view.global_accesses)
         found = [a for a in walks if _row_length(a) and (not self.sass or self.sass.global_on(a.span.line))]
+        told = {f.line for f in PerThreadChunks.told(self.view)} if found else set()
+        found = [a for a in found if a.span.line not in told]
         for walk in found[:1]:
             bytes_ = _row_length(walk) * (self.view.element_bytes(walk.name) or 1)
             yield self.finding(
