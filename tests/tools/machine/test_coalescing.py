@@ -14,7 +14,8 @@ from warplens_tools.testing import views
 HEAD = """
 struct R { float x, y, z, w; double d; int k, l; };
 __constant__ float table[64];
-__global__ void k(const float *a, float *o, const R *r, const unsigned char *b, const double *d, int *c, int n, int w, int s)
+__global__ void k(const float *a, float *o, const R *r, const unsigned char *b, const double *d, int *c, int n, int w,
+                  int s)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x, y = threadIdx.y;
 """

@@ -53,8 +53,8 @@ def divisors(index: Form) -> frozenset[Symbol]:
 
 
 def _steps_in_rows(index: Form) -> bool:
-    """Whether lanes are a remainder of a flat number, times a run-time step within rows of another length, through which
-    loops go as through a window: `a[(i / n * step + u) * width + i % n * step + v]`."""
+    """Whether lanes are a remainder of a flat number, times a run-time step within rows of another length, through
+    which loops go as through a window: `a[(i / n * step + u) * width + i % n * step + v]`."""
     steps = {
         tuple(s for s in symbols if s.kind == "parameter")
         for symbols, _ in index.terms

@@ -52,8 +52,8 @@ _PROBES: tuple[dict[str, int], ...] = (
     {"parameter": 3 << 40, "loop": 32, "block": 5, "grid size": 512},
 )
 _MULTIPLES = 1021
-#: The least that an unknown integer may be: lanes that are then as far apart are so at any value. What lanes are divided
-#: by is the length of a row or a plane, and stays long.
+#: The least that an unknown integer may be: lanes that are then as far apart are so at any value. What lanes are
+#: divided by is the length of a row or a plane, and stays long.
 _LEAST = {"parameter": 1, "loop": 0, "block": 1, "grid size": 256}
 #: Sectors over the sectors needed from which what the source says is compared with SASS.
 _WASTE = 2.0

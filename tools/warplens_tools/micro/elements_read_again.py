@@ -185,7 +185,7 @@ class ElementsReadAgain(MicroTool):
     def _reads(self) -> Iterator[Finding]:
         found = [
             r
-            for r in read_again(self.view.accesses)
+            for r in read_again(self.view.tree, self.view.accesses)
             if self._is_loaded(r.access) and r.access.element_type.split()[-1:] not in _HANDLES
         ]
         if not found:

@@ -11,6 +11,7 @@ import msgspec
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
 from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
+from warplens_tools.cuda.syntax.around import exclude_each_other
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.forms import Form
 
@@ -44,19 +45,25 @@ def handed_on(tree: SourceTree, model: SourceModel, kernel: Kernel) -> tuple[Han
 
 def _pairs(tree: SourceTree, model: SourceModel, kernel: Kernel, site: LaunchSite) -> Iterator[HandedOn]:
     before = [s for s in model.launches if _comes_before(s, site)]
-    reads = _passed(kernel, site, _own(accesses(tree, kernel), stored=False)) if before else []
+    before = [s for s in before if not exclude_each_other(tree, s.span, site.span)]
+    every = accesses(tree, kernel)
+    reads = _passed(kernel, site, _own(every, stored=False)) if before else []
     if not reads:
         return
+    needs = set(_passed(kernel, site, [a.name for a in every if a.space == "global" and a.reads]))
     for other in reversed(before):
         maker = model.kernel(other.kernel_name.rsplit("::", 1)[-1])
         if maker is None or maker.name == kernel.name:
             continue
-        stored = _passed(maker, other, _own(accesses(tree, maker), stored=True))
+        made = accesses(tree, maker)
+        stored = _passed(maker, other, _own(made, stored=True))
         shared = tuple(a for a in reads if a in stored)
         between = _between(tree, other, site)
         apart = _COPIES.search(between) or _asks_a_library(model, between, site)
         if shared and _is_alike(other, site) and not apart:
             yield HandedOn(other, site, shared)
+        elif needs.intersection(_passed(maker, other, [a.name for a in made if a.writes])):
+            return  # What it makes for this one, a launch before it has not.
         reads = [a for a in reads if a not in stored]
 
 

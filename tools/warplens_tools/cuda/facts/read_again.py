@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.syntax.around import exclude_each_other
+from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.forms import Form, Symbol, describe
 from warplens_tools.cuda.values.loop_headers import Loop
 
@@ -26,11 +28,11 @@ class ReadAgain(msgspec.Struct, frozen=True):
     around: Loop | None = None
 
 
-def read_again(accesses: Sequence[ArrayAccess]) -> tuple[ReadAgain, ...]:
+def read_again(tree: SourceTree, accesses: Sequence[ArrayAccess]) -> tuple[ReadAgain, ...]:
     """Reads of global memory in loops whose elements were read or written by the same thread before, in text order."""
     every = [a for a in accesses if a.space == "global" and a.loops and not a.atomic and not a.few]
     loads = [a for a in every if a.reads and not a.writes]
-    found = [*_in_rounds(loads, every), *_in_passes(loads, every)]
+    found = [*_in_rounds(loads, every), *_in_passes(tree, loads, every)]
     return tuple(sorted(found, key=lambda r: (-len(r.access.loops), r.around is None, r.access.span)))
 
 
@@ -52,8 +54,10 @@ def _in_rounds(loads: Sequence[ArrayAccess], every: Sequence[ArrayAccess]) -> It
                 break
 
 
-def _in_passes(loads: Sequence[ArrayAccess], every: Sequence[ArrayAccess]) -> Iterator[ReadAgain]:
-    """Loads in the second of two loops that go through the same elements alike."""
+def _in_passes(
+    tree: SourceTree, loads: Sequence[ArrayAccess], every: Sequence[ArrayAccess]
+) -> Iterator[ReadAgain]:
+    """Loads in the second of two loops that go through the same elements alike, one after the other."""
     for load in loads:
         inner = load.loops[-1]
         if not walks(load, inner):
@@ -65,7 +69,8 @@ def _in_passes(loads: Sequence[ArrayAccess], every: Sequence[ArrayAccess]) -> It
             if not earlier or other.loops[-1].offset == inner.offset or not walks(other, other.loops[-1]):
                 continue
             shared = all(a.offset == b.offset for a, b in zip(other.loops[:-1], load.loops[:-1], strict=True))
-            if shared and not _overlap(other.loops[-1], inner) and _signature(other) == _signature(load):
+            alike = shared and not _overlap(other.loops[-1], inner) and _signature(other) == _signature(load)
+            if alike and not exclude_each_other(tree, other.span, load.span):
                 yield ReadAgain(load, other)
                 break
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree
+from warplens_tools.text import Span
 
 Found = TypeVar("Found")
 
@@ -53,3 +54,18 @@ def _with_loop(outer: Node, child: Node, loops: tuple[Node, ...]) -> tuple[Node,
         if first is None or first.id != child.id:
             return (*loops, outer)
     return loops
+
+
+def exclude_each_other(tree: SourceTree, one: Span, other: Span) -> bool:
+    """Whether who comes to one of two places does not come to the other in the same pass: they stand in the two
+    branches of one test."""
+    tree = tree.file
+    first, last = sorted(tree.text.offset(at.line, at.column) for at in (one, other))
+    around = tree.root.named_descendant_for_byte_range(first, last + 1)
+    if around is None or around.type not in ("if_statement", "conditional_expression"):
+        return False
+    sides = [around.child_by_field_name(side) for side in ("consequence", "alternative")]
+    return all(
+        side is not None and side.start_byte <= at < side.end_byte
+        for side, at in zip(sides, (first, last), strict=True)
+    )
