@@ -149,6 +149,22 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             "one that may have been counted", numbers("const int *rows, int columns", "*rows", "columns"), finds=False
         ),
         Sample(
+            "loops in the branches of one test",
+            kernel(
+                "float s = 0; if (o[0] > 0) { for (int k = 0; k < n; ++k) s += a[i * n + k]; }\n"
+                "else { for (int k = 0; k < n; ++k) s -= a[i * n + k]; } o[i] = s;"
+            ),
+            finds=False,
+        ),
+        Sample(
+            "a loop behind a branch with another",
+            kernel(
+                "float s = 0; if (o[0] > 0) { for (int k = 0; k < n; ++k) s += a[i * n + k]; }\n"
+                "for (int k = 0; k < n; ++k) s -= a[i * n + k]; o[i] = s;"
+            ),
+            finds=True,
+        ),
+        Sample(
             "a sum in memory, of other elements of the array",
             kernel("for (int k = 1; k < n; ++k) o[i * n] += o[i * n + k];"),
             finds=True,
@@ -536,6 +552,16 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample(
             "a variable that begins at nothing of the thread's",
             kernel("float s = 0; for (int j = n - 1, p = n - 7; j >= 0; j--, p++) s += a[p] * o[j]; o[i] = s;"),
+            finds=False,
+        ),
+        Sample(
+            "what each window's place of an element left",
+            "__global__ void k(const float *a, float *o, int width, int step, int wide, int high, int outs)\n"
+            f"{{ {INDEX} int x = i % width, y = i / width; float s = 0; "
+            "int left = x < wide ? 0 : (x - wide) / step + 1, right = x / step + 1; "
+            "int top = y < wide ? 0 : (y - wide) / step + 1, bottom = y / step + 1; "
+            "for (int r = top; r < bottom; ++r) for (int c = left; c < right; ++c) { "
+            "int u = y - r * step, v = x - c * step; s += a[((u * wide + v) * high + r) * outs + c]; } o[i] = s; }",
             finds=False,
         ),
         Sample(
@@ -1088,6 +1114,18 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     ),
     "generator-states": (
         Sample(
+            "of one thread, once",
+            "__global__ void k(float *x, curandState *g, int n) { x[0] = curand_normal(g) * curand_uniform(g); }\n"
+            "void f(float *x, curandState *g) { k<<<1, 1>>>(x, g, 7); }",
+            finds=False,
+        ),
+        Sample(
+            "of one thread, again and again",
+            "__global__ void k(float *x, curandState *g, int n) { x[0] = curand_normal(g) * curand_uniform(g); }\n"
+            "void f(float *x, curandState *g) { for (int s = 0; s < 9; ++s) k<<<1, 1>>>(x, g, s); }",
+            finds=True,
+        ),
+        Sample(
             "drawn through the pointer",
             "__global__ void k(float *x, curandState *g, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
             "if (i < n) x[i] += curand_normal(&g[i]) * curand_uniform(&g[i]); }",
@@ -1172,6 +1210,19 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         ),
     ),
     "passes-in-a-row": (
+        Sample(
+            "in the branches of one test",
+            passes("o[i] = 2.0f * a[i];", "if (g) { made<<<g, b>>>(x, y); } else { k<<<g, b>>>(y, z, 7); }"),
+            finds=False,
+        ),
+        Sample(
+            "behind a launch that makes its other input",
+            passes(
+                "o[i] = o[n] * a[i];",
+                "made<<<g, b>>>(x, y); made<<<1, 1>>>(y, z); k<<<g, b>>>(y, z, 7);",
+            ),
+            finds=False,
+        ),
         Sample(
             "a library's scan between",
             passes("o[i] = 2.0f * a[i];", MADE.replace("; k", "; lib::Scan::sums(x, y, 7); k")),
@@ -1547,6 +1598,12 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         ),
     ),
     "all-pairs": (
+        Sample(
+            "rows that a step works on in place",
+            "__global__ void k(int *d, int n, int step) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+            "for (int j = 0; j < n; ++j) d[i * n + j] = min(d[i * n + j], d[i * n + step] + d[step * n + j]); }",
+            finds=False,
+        ),
         Sample(
             "each against all",
             kernel("float s = 0; for (int j = 0; j < n; ++j) s += fabsf(a[i] - a[j]); o[i] = s;"),

@@ -24,7 +24,8 @@ for (int j = 0; j < n; ++j)
 **Evidence.** A loop of a length that the launch passes in which an array is read at the loop's counter alone, while
 each thread reads the same array at its own index outside of the counter; or a loop up to the number that the thread's
 index is held against, which leaves the thread's own element out (`if (j == i) continue;`) or begins behind it, and
-reads one array at both places or hands both to a function.
+reads one array at both places or hands both to a function. A loop that stores elements of the array which it goes to in
+turn works on it in place (an elimination, shortest paths) and is none.
 
 **Threshold.** None for such a loop. It is information: how many elements there are, and how far they act, is not known.
 
@@ -89,7 +90,7 @@ class AllPairs(MicroTool):
             own = apart.get((access.name, access.member), [])
             if not _goes_alone(access, loop.counter) or all(_mentions(a, loop.counter) for a in own):
                 continue
-            if not all(s.kind == "parameter" for s in loop.bound.symbols):
+            if not all(s.kind == "parameter" for s in loop.bound.symbols) or self._is_worked_on(access):
                 continue
             text = self.view.said(access.span)
             yield self._told(
@@ -100,6 +101,17 @@ class AllPairs(MicroTool):
                 text,
             )
             return
+
+    def _is_worked_on(self, access: ArrayAccess) -> bool:
+        """Whether the loop stores elements of the array that it goes to in turn: rows that an elimination or a search
+        for shortest paths works on in place, and no elements that are held against each other."""
+        loop = access.loops[-1]
+        return any(
+            a.writes and a.name == access.name and a.member == access.member and _mentions(a, inner.counter)
+            for a in self.view.global_accesses
+            for inner in a.loops
+            if inner.counter and any(around.offset == loop.offset for around in a.loops)
+        )
 
     def _told(self, loop: Span, message: str, read: str) -> Finding:
         return self.finding(

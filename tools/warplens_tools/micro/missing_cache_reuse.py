@@ -50,6 +50,7 @@ from warplens_tools.collect import metrics as names
 from warplens_tools.cuda.facts.searches import searches
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, count
+from warplens_tools.lazily import cached_property
 from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.machine.reuse import Reread
 from warplens_tools.micro.base import MicroTool
@@ -102,11 +103,13 @@ class MissingCacheReuse(MicroTool):
         """One finding per kernel, on the deepest loads that are read most often."""
         if not self.sass or (self.view.threads or REUSED) < REUSED:
             return  # Blocks of fewer threads than that share nothing worth a tile.
+        if self._common and not self._rereads:
+            return
         yield from list(self._tiles()) or list(self._uniform()) or self._beside_arithmetic()
 
     def _tiles(self) -> Iterator[Finding]:
         """Loads whose elements several threads of a block read, where loads are what bounds the kernel."""
-        found = [r for r in self.view.reuse.rereads if r.times >= REUSED and not self._is_brought(r)]
+        found = [r for r in self._rereads if not self._is_brought(r)]
         if not found:
             yield from self._hidden()
             return
@@ -149,6 +152,23 @@ class MissingCacheReuse(MicroTool):
         """Whether the statement stores what it loads in shared memory: it is the tile's own."""
         line = read.access.span.line
         return any(a.space == "shared" and a.writes and a.span.line == line for a in self.view.accesses)
+
+    @cached_property
+    def _rereads(self) -> tuple[Reread, ...]:
+        """Elements that threads of a block have in common, but for arrays of which the read's loop stores elements in
+        turn, as an elimination in place does: what changes in each iteration no tile keeps, unless the block waits."""
+        stored = {
+            (a.name, x.offset)
+            for a in self.view.global_accesses
+            if a.writes
+            for x in a.loops
+            if "sync" not in self.view.said(x.span)
+        }
+        return tuple(r for r in self._common if (r.access.name, r.access.loops[-1].offset) not in stored)
+
+    @cached_property
+    def _common(self) -> tuple[Reread, ...]:
+        return tuple(r for r in self.view.reuse.rereads if r.times >= REUSED)
 
     def _only_broadcasts(self, found: Sequence[Reread]) -> bool:
         """Whether all lanes read one element, a sector a request, beside accesses whose traffic is not known: a tile
@@ -280,7 +300,7 @@ class MissingCacheReuse(MicroTool):
     def _reused_loads(self) -> tuple[Mapping[int, float], int]:
         """Loads whose elements at least `REUSED` threads of a block read, by the source or else by their addresses,
         each with the share of its line's loads that do; and how many threads."""
-        found = [r for r in self.view.reuse.rereads if r.times >= REUSED]
+        found = self._rereads
         if found:
             depth = max(len(r.access.loops) for r in found)
             shares = self._shares([r for r in found if len(r.access.loops) == depth])
