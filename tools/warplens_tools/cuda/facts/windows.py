@@ -110,8 +110,11 @@ class _Reader:
             self._is_offset(node, loop) for node, loop in zip((around[-1], inner), loops, strict=True)
         ):
             return None
+        gathered = self._gathered(around[-1], {loop.variable for loop in loops})
         for read in self._reads(inner):
             words = set(_WORD.findall(self.tree.code_of(read)))
+            if words & gathered:
+                continue
             if all(words & names for names in moved) and self._is_own(read, words):
                 return Window(self.tree.span(read), self._name(read), loops[0], loops[1])
         return None
@@ -187,6 +190,20 @@ class _Reader:
         )
         return bool(words & self.own) and not (form is not None and form.uniform)
 
+    def _gathered(self, around: Node, variables: set[str]) -> frozenset[str]:
+        """Names worked out from how far the thread's place is from a multiple of a loop's variable, `x - c * step`:
+        which place of each output's window it has. What is read there is no other thread's."""
+        found = set()
+        for node in walk(around):
+            name = node.child_by_field_name("declarator") or node.child_by_field_name("left")
+            if (
+                node.type in _SETS
+                and name is not None
+                and any(_takes_off(n, variables, self.tree) for n in walk(node))
+            ):
+                found.add(self.tree.code_of(name))
+        return names_from(self.tree.code_of(around), frozenset(found)) if found else frozenset()
+
     def _leads(self, place: Node, read: Node) -> bool:
         """Whether a place is in a read's index, or what a name of the index is set to."""
         around = place.parent
@@ -254,6 +271,16 @@ class _Reader:
                     else (space in ("global", "unknown") and not kept)
                 ):
                     yield node
+
+
+def _takes_off(node: Node, variables: set[str], tree: SourceTree) -> bool:
+    """`x - c * step` with `c` one of the variables."""
+    operator, right = (node.child_by_field_name(part) for part in ("operator", "right"))
+    if node.type != "binary_expression" or operator is None or operator.type != "-" or right is None:
+        return False
+    sign = right.child_by_field_name("operator") if right.type == "binary_expression" else None
+    factors = [tree.code_of(n) for n in right.named_children if n.type == "identifier"]
+    return sign is not None and sign.type == "*" and len(factors) == 2 and bool(variables & set(factors))
 
 
 def _around(node: Node) -> Iterator[Node]:
