@@ -83,6 +83,11 @@ class Launches:
         x, y, z = laid
         return (x, y, z) if min(laid) > 0 else None
 
+    @property
+    def is_of_one_thread(self) -> bool:
+        """Whether every launch of the file is of one block of one thread."""
+        return bool(self.sites) and all(s.grid.strip() == s.block.strip() == "1" for s in self.sites)
+
     @cached_property
     def extents(self) -> Dim3:
         """As `block`, extent by extent: None for each that the launches do not agree on or the file does not tell."""

@@ -53,8 +53,8 @@ class GeneratorStates(MicroTool):
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on its first draw."""
         found = states_moved(self.view.tree, self.view.kernel)
-        if found is None:
-            return
+        if found is None or (self.view.launches.is_of_one_thread and not self._is_repeated()):
+            return  # nobody waits for what one thread draws once
         size = f"{found.bytes} bytes" if found.bytes is not None else "some dozen bytes"
         each = found.direct and found.draws > 1
         yield self.finding(
@@ -73,3 +73,7 @@ class GeneratorStates(MicroTool):
             ),
             evidence=(self.view.observe("draws of a thread", float(found.draws), tier="source"),),
         )
+
+    def _is_repeated(self) -> bool:
+        """Whether a loop of the host launches the kernel again and again."""
+        return any(s.loop_depth for s in self.view.sites)

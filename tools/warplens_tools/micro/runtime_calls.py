@@ -55,7 +55,7 @@ class RuntimeCalls(MicroTool):
 
     def check(self) -> Iterator[Finding]:
         """One finding for each of the two, on the first call in a loop, else on the first."""
-        if self.view.sites and all(s.grid.strip() == s.block.strip() == "1" for s in self.view.sites):
+        if self.view.launches.is_of_one_thread:
             return  # one thread waits for nobody
         every = runtime_calls(self.view.tree, self.view.kernel)
         for kind, words in (("heap", self._of_heap), ("print", self._of_print)):
