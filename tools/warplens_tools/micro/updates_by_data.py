@@ -38,7 +38,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warplens_tools.cuda.facts.atomics import Atomic, atomics
+from warplens_tools.cuda.facts.atomics import Atomic, atomics, led_lines
 from warplens_tools.cuda.facts.group_numbers import is_of_group
 from warplens_tools.cuda.syntax.lexical import split_arguments
 from warplens_tools.finding import Finding
@@ -146,6 +146,8 @@ class UpdatesByData(MicroTool):
         found = [i for i in found if i not in self.sass.flow.rare and i in self.sass.lane_dependent]
         if not found or self._is_little():
             return
+        led = led_lines(self.view.tree, self.view.kernel, self.view.dim3)
+        found = [i for i in found if self.sass.written[i] not in led]
         beside, told = numbered(code), {p.index for p in self.sass.patterns if p.sectors is not None}
         found = [i for i in found if i not in beside and i not in told]
         if not found:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import overload
 
 import msgspec
@@ -14,13 +14,14 @@ from warplens_tools.cuda.facts.guards import Guards, Test, mentions
 from warplens_tools.cuda.facts.lane_names import lane_names, lane_names_by_element, mentions_lanes
 from warplens_tools.cuda.model import ArrayDeclaration, Kernel
 from warplens_tools.cuda.syntax.around import loops_around
+from warplens_tools.cuda.syntax.callees import called_names, functions_named
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values.bindings import value_node
-from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, layouts_of
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, constants_of, layouts_of
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import ZERO, Form, value_count
-from warplens_tools.cuda.values.kernel_tree import kernel_tree
+from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.cuda.values.pointers import Pointer, PointerReader, Space
 from warplens_tools.text import Span
@@ -80,6 +81,29 @@ def _atomics(tree: SourceTree, kernel: Kernel, block: Dim3) -> tuple[Atomic, ...
     reader = _AtomicReader(expanded.tree, kernel, forms, expanded.function.body)
     calls = expanded.tree.captures(_CALLS, expanded.function.body).get("call", [])
     return tuple(a for call in calls if (a := reader.atomic(call)) is not None)
+
+
+def led_lines(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> frozenset[int]:
+    """Lines of the kernel and of the file's functions that it calls to which few threads of a block come for an atomic,
+    wherever that goes."""
+    expanded = kernel_tree(tree, kernel)
+    if expanded is None:
+        return frozenset()
+    names = called_names(tree, expanded.tree.code_of(expanded.function.body))
+    called = (f for name in names for f in functions_named(tree, name) if f.is_device)
+    within = [expanded, *(KernelTree(tree, function, constants_of(tree)) for function in called)]
+    return frozenset(line for each in within for line in _led_lines(each, block))
+
+
+def _led_lines(within: KernelTree, block: Dim3) -> Iterator[int]:
+    tree, body = within.tree, within.function.body
+    code = tree.code_of(body)
+    if not _CALLED.search(code):
+        return
+    guards = Guards(FormReader(within, block), lane_names(code))
+    for call in tree.captures(_CALLS, body).get("call", []):
+        if _CALLED.match(tree.code_of(call)) and guards.are_few(guards.tests(call)):
+            yield tree.span(call).line
 
 
 def _is_moved(code: str, index: Form | None, loop: Loop) -> bool:
