@@ -45,7 +45,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from warplens_tools.cuda.model import LaunchSite
+from warplens_tools.cuda.model import LaunchSite, SourceModel
 from warplens_tools.finding import Finding, Gain, count
 from warplens_tools.launches import Geometry
 from warplens_tools.lazily import cached_property
@@ -93,7 +93,7 @@ class GridTooSmall(UntoldGrids):
         if shape.blocks >= sms and shape.warps > self.gpu.schedulers:
             yield from self._thin(shape)
             return
-        if not self.view.runs_long or self._is_second_stage(shape):
+        if not self.view.runs_long or self._is_second_stage(shape) or _is_phase(self.view.model, shape.site):
             return
         site = shape.site
         measured = shape.tier != "source"
@@ -171,7 +171,12 @@ class GridTooSmall(UntoldGrids):
         if len(grids) != 1 or any(None in s.grid_value for s in self.view.sites) or not self.view.runs_long:
             return
         blocks, site = grids.pop(), self.view.sites[0]
-        if blocks >= sms or self.is_serial() or self._combines(blocks, site):
+        if (
+            blocks >= sms
+            or self.is_serial()
+            or self._combines(blocks, site)
+            or _is_phase(self.view.model, site)
+        ):
             return
         yield self.finding(
             site.grid_span,
@@ -302,3 +307,18 @@ class GridTooSmall(UntoldGrids):
         if held is None or not passes or shape.blocks < self.gpu.multiprocessors:
             return float("inf")
         return max(p.alone / (held.warps * p.busy) for p in passes)
+
+
+def _is_phase(model: SourceModel, site: LaunchSite | None) -> bool:
+    """Whether a launch of a constant grid is one phase of a step whose other phases, of grids that follow the data, a
+    loop hands the same: the tile of the diagonal before its row, its column and all others."""
+    if site is None or not site.loop_depth or None in site.grid_value:
+        return False
+    return any(
+        other.kernel_name != site.kernel_name
+        and other.host_function == site.host_function
+        and other.loop_depth == site.loop_depth
+        and other.arguments == site.arguments
+        and None in other.grid_value
+        for other in model.launches
+    )
