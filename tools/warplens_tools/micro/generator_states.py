@@ -76,4 +76,4 @@ class GeneratorStates(MicroTool):
 
     def _is_repeated(self) -> bool:
         """Whether a loop of the host launches the kernel again and again."""
-        return any(s.loop_depth for s in self.view.sites)
+        return any(s.loop_depth for s in self.view.launches.sites)

@@ -86,7 +86,7 @@ class UnoverlappedCopy(MicroTool):
         """One finding per kernel, on the line that brings the tile in."""
         if not self.sass or not self._copies_asynchronously():
             return
-        held = self.view.waiting.residency
+        held = None if self._is_idle_by_default() else self.view.waiting.residency
         staged = [(loop, loads) for loop in self.sass.flow.loops if (loads := self.staging_loads(loop))]
         if not staged:
             yield from self._waited_for()
@@ -122,6 +122,13 @@ class UnoverlappedCopy(MicroTool):
             gain=gain,
             index_query="cp.async multistage pipeline SM80_CP_ASYNC_CACHEALWAYS",
         )  # fmt: skip
+
+    def _is_idle_by_default(self) -> bool:
+        """Whether a run without arguments leaves SMs without a block: a size to try the program with, which says
+        nothing of how many blocks hide each other's waits."""
+        shape = self.view.usual_shape
+        small = shape is not None and shape.blocks < self.gpu.multiprocessors
+        return small and self.view.shape is None
 
     def _waited_for(self) -> Iterator[Finding]:
         """A loop whose warps meet in every iteration, each with loads that the same iteration needs."""
