@@ -275,7 +275,9 @@ class OutputsWriter:
         """
         every = declared_in(self.view, node)
         if any(is_set(self.view, behind, d) for d in every):
-            if carried.locals or carried.skips or carried.tests:
+            if (carried.locals or carried.skips or carried.tests) and not all(
+                _begins_as_number(d) for d in every
+            ):
                 raise Refused("a loop's own variables would have to be kept for each output")
             self.states += every
             self.instances |= {d.name: f"{d.name}[{self.counter}]" for d in every}
@@ -357,6 +359,11 @@ def _declared_late(view: View, statement: Node) -> list[Declared]:
         raise Refused("the kernel declares an array or shared memory")
     extents = view.code(inner)[name.end_byte - inner.start_byte :]
     return [Declared(view.code(name), written, "", None, statement, start, extents)]
+
+
+def _begins_as_number(one: Declared) -> bool:
+    """Whether a variable begins as a literal or as nothing, whatever was declared or tested before it."""
+    return one.value is None or one.value.type == "number_literal"
 
 
 def stores_memory(view: View, loop: Node) -> bool:
