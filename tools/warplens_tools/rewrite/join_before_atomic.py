@@ -73,7 +73,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
         if not is_wanted or not (_JOINING.fullmatch(name) or joining(view, name)):
             continue
         try:
-            atomic = read_atomic(view, name, call)
+            atomic = read_atomic(view, name, call, kept=True)
             _check_place(view, atomic.target)
         except Refused as error:
             why = str(error)

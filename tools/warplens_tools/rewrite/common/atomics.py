@@ -8,11 +8,12 @@ import re
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.cuda.values.arithmetic_types import TypeReader, written_before
 from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.rewrite.base import Refused
-from warplens_tools.rewrite.common.reading import View, field
+from warplens_tools.rewrite.common.declared import plainly_declared_in
+from warplens_tools.rewrite.common.reading import View, assigned, field
 from warplens_tools.rewrite.common.style import zero
 
 _SIGNED, _UNSIGNED = ("int", "int32_t"), ("unsigned int", "unsigned", "uint32_t", "uint")
@@ -75,9 +76,9 @@ class Atomic(msgspec.Struct, frozen=True):
         return f"{left} {'|=' if self.kind == 'Or' else '+='} {right};"
 
 
-def read_atomic(view: View, name: str, call: Node, *, shared: bool = False) -> Atomic:
+def read_atomic(view: View, name: str, call: Node, *, shared: bool = False, kept: bool = False) -> Atomic:
     """The atomic that a call is, or that a function of the file's makes of compare and exchange; `shared`: also one in
-    shared memory.
+    shared memory; `kept`: also one on a place that a variable keeps and changes.
 
     Raises:
         Refused: its old value is used, it joins nothing, or of what type its result is is not known.
@@ -91,6 +92,7 @@ def read_atomic(view: View, name: str, call: Node, *, shared: bool = False) -> A
     if statement is None or statement.type != "expression_statement" or not view.is_plain_enough(statement):
         raise Refused("the old value is used")
     written = target_type(view, given[0]) or (shared_type(view, given[0]) if shared else "")
+    written = written or (_kept_type(view, given[0]) if kept else "")
     if written not in _LONG or (built_in is None and written not in ("float", "double")):
         raise Refused("the type or place of the result is not known")
     if built_in is not None and kind != "Add" and written not in _LARGEST:
@@ -130,6 +132,20 @@ def _defines(tree: SourceTree, node: Node, name: str) -> bool:
     declarator = node.child_by_field_name("declarator")
     head = tree.code_of(declarator) if declarator is not None else ""
     return re.search(rf"\b{re.escape(name)}\s*\(", head) is not None
+
+
+def _kept_type(view: View, node: Node) -> str:
+    """The type behind a variable that begins as no place and is set to places in global memory; else ""."""
+    name = view.code(node)
+    begun = [d for n in walk(view.body) for d in plainly_declared_in(view, n) if d.name == name]
+    if node.type != "identifier" or len(begun) != 1 or begun[0].value is None:
+        return ""
+    if view.code(begun[0].value) not in ("nullptr", "NULL"):
+        return ""
+    places = [place for changed, place in assigned(view.body, view) if changed == name]
+    values = [p.parent.child_by_field_name("right") if p.parent is not None else None for p in places]
+    types = {target_type(view, v) if v is not None else "" for v in values}
+    return types.pop() if len(types) == 1 else ""
 
 
 def target_type(view: View, node: Node) -> str:
