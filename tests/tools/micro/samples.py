@@ -144,6 +144,14 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample(
             "numbers behind pointers", numbers("const int *rows, const int *columns", "*rows", "*columns"), finds=True
         ),
+        Sample(
+            "vectors behind pointers",
+            "__global__ void k(const float *a, const float *b, float4 *o, int n)\n{ for (int k = 0; k < n; ++k) { "
+            "float4 x = *reinterpret_cast<const float4 *>(a + 4 * k); "
+            "float4 y = *reinterpret_cast<const float4 *>(b + 4 * k); "
+            "o[k].x += x.x * y.x; } }",
+            finds=False,
+        ),
         Sample("numbers by value", numbers("int rows, int columns", "rows", "columns"), finds=False),
         Sample(
             "one that may have been counted", numbers("const int *rows, int columns", "*rows", "columns"), finds=False
