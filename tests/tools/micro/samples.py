@@ -51,6 +51,18 @@ def passes(body: str, launches: str) -> str:
     return f"{kernel(body, made)}void f(float *x, float *y, float *z, int g, int b) {{ {launches} }}\n"
 
 
+def scaled(by: str) -> str:
+    """A kernel that scales what another made, by a factor that a third launch between makes of one array."""
+    return (
+        f"__global__ void made(const float *a, float *o) {{ {INDEX} o[i] = a[i] + 1.0f; }}\n"
+        "__global__ void factor(const float *a, float *f, int n) { float s = 0; "
+        "for (int j = threadIdx.x; j < n; j += 32) s += a[j]; atomicAdd(f, s); }\n"
+        f"__global__ void k(const float *a, const float *f, float *o) {{ {INDEX} o[i] = f[0] * a[i]; }}\n"
+        "void g(float *x, float *y, float *z, float *f, int n) "
+        f"{{ made<<<n, 64>>>(x, y); factor<<<1, 32>>>({by}, f, n); k<<<n, 64>>>(y, f, z); }}"
+    )
+
+
 def records(body: str, fields: str = "float x, y, z, w;") -> str:
     """A kernel over an array of records."""
     return f"struct P {{ {fields} }};\n__global__ void k(const P *p, float *o)\n{{ {INDEX} {body} }}"
@@ -1223,14 +1235,8 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             passes("o[i] = 2.0f * a[i];", "if (g) { made<<<g, b>>>(x, y); } else { k<<<g, b>>>(y, z, 7); }"),
             finds=False,
         ),
-        Sample(
-            "behind a launch that makes its other input",
-            passes(
-                "o[i] = o[n] * a[i];",
-                "made<<<g, b>>>(x, y); made<<<1, 1>>>(y, z); k<<<g, b>>>(y, z, 7);",
-            ),
-            finds=False,
-        ),
+        Sample("behind a launch that makes its factor of it", scaled("y"), finds=False),
+        Sample("behind a launch that makes its factor of another", scaled("x"), finds=True),
         Sample(
             "a library's scan between",
             passes("o[i] = 2.0f * a[i];", MADE.replace("; k", "; lib::Scan::sums(x, y, 7); k")),

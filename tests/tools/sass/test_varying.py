@@ -19,6 +19,10 @@ def test_what_is_written_anew_no_longer_differs() -> None:
     assert lane_dependent(code("S2R R0, SR_TID.X\nMOV R0, 0x1\nFADD R3, R0, R6\nEXIT")) == {0}
 
 
+def test_a_check_before_a_division_leaves_its_operand_as_it_was() -> None:
+    assert lane_dependent(code("S2R R0, SR_TID.X\nFCHK P0, R0, R3\nFMUL R2, R0, R5\nEXIT")) == {0, 1, 2}
+
+
 def test_a_guarded_write_leaves_it_differing() -> None:
     assert 2 in lane_dependent(code("S2R R0, SR_TID.X\n@P0 MOV R0, 0x1\nFADD R3, R0, R6\nEXIT"))
 

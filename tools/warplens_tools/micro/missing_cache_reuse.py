@@ -162,7 +162,7 @@ class MissingCacheReuse(MicroTool):
             for a in self.view.global_accesses
             if a.writes
             for x in a.loops
-            if "sync" not in self.view.said(x.span)
+            if (a.index is None or a.index.mentions(x.counter)) and "sync" not in self.view.said(x.span)
         }
         return tuple(r for r in self._common if (r.access.name, r.access.loops[-1].offset) not in stored)
 

@@ -19,7 +19,7 @@ _PREDICATE = re.compile(r"U?P(?:\d+|T)")
 _WRITES_NONE = frozenset(
     {"RED", "REDG", "REDS", "LDGSTS", "CCTL", "MEMBAR", "FENCE", "ERRBAR", "DEPBAR", "LDGDEPBAR"}
 )
-_SETS_PREDICATES = ("ISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "UISETP", "UPLOP3", "VOTE", "R2P")
+_SETS_PREDICATES = ("ISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "UISETP", "UPLOP3", "VOTE", "R2P", "FCHK")
 
 
 def registers_of(instruction: Instruction) -> tuple[frozenset[str], frozenset[str]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.facts.atomics import atomics
 from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
 from warplens_tools.cuda.syntax.around import exclude_each_other
 from warplens_tools.cuda.syntax.tree import SourceTree
@@ -51,19 +52,23 @@ def _pairs(tree: SourceTree, model: SourceModel, kernel: Kernel, site: LaunchSit
     if not reads:
         return
     needs = set(_passed(kernel, site, [a.name for a in every if a.space == "global" and a.reads]))
+    # Whether a launch between makes what this one needs, so that it cannot come earlier; arrays that those between
+    # read, whose maker cannot come later.
+    late, used = False, set[str]()
     for other in reversed(before):
         maker = model.kernel(other.kernel_name.rsplit("::", 1)[-1])
         if maker is None or maker.name == kernel.name:
             continue
         made = accesses(tree, maker)
+        changed = [*(a.name for a in made if a.writes), *(a.name for a in atomics(tree, maker))]
         stored = _passed(maker, other, _own(made, stored=True))
-        shared = tuple(a for a in reads if a in stored)
+        shared = tuple(a for a in reads if a in stored and not (late and a in used))
         between = _between(tree, other, site)
         apart = _COPIES.search(between) or _asks_a_library(model, between, site)
         if shared and _is_alike(other, site) and not apart:
             yield HandedOn(other, site, shared)
-        elif needs.intersection(_passed(maker, other, [a.name for a in made if a.writes])):
-            return  # What it makes for this one, a launch before it has not.
+        late = late or bool(needs.intersection(_passed(maker, other, changed)))
+        used.update(_passed(maker, other, [a.name for a in made if a.reads]))
         reads = [a for a in reads if a not in stored]
 
 
