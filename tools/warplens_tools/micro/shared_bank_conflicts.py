@@ -53,6 +53,10 @@ from warplens_tools.rewrite.pad_shared_tile import REWRITE
 CONFLICTING, WARNED = 2.0, 4.0
 
 
+_UNPADDED = (
+    "The lanes of a warp are of several rows, which meet because each begins some words further on: swizzle the column "
+    "index with the row (column ^ row) instead of padding, or let a row of the block be a warp wide."
+)
 _ALIGNED_PAD = (
     "Swizzle the column index with the row in steps of 16 bytes (column ^ row), or pad the rows by 16 bytes: the "
     "16-byte asynchronous copies that fill the tile need every row aligned to 16 bytes."
@@ -114,19 +118,20 @@ class SharedBankConflicts(MicroTool):
         weight = self.sass.weights
         worst = max(found, key=lambda c: weight[c.pattern.index] * c.degree)
         after = self._others
+        loads = self._loads(worst.pattern.index)
+        line = self._line(worst.pattern.index, loads=loads)
         extra = sum(weight[c.pattern.index] * c.passes * (1.0 - 1.0 / c.degree) for c in found)
         ratio = bound_ratio(after | {"lsu": after.get("lsu", 0.0) + extra}, after)
         ideal = worst.passes / worst.degree
-        loads = self._loads(worst.pattern.index)
         yield self.finding(
-            self._line(worst.pattern.index, loads=loads),
+            line,
             severity="warning" if worst.degree >= WARNED else "information",
             confidence="high" if self._lanes_known else "medium",
             message=(
                 f"{_conflict(worst.passes, worst.degree)}: this line {'reads' if loads else 'writes'} shared memory "
                 f"with {worst.passes} wavefronts per request instead of {round(ideal)}."
             ),
-            guidance=self._cure(worst),
+            guidance=_UNPADDED if self._is_of_padding(line, loads=loads) else self._cure(worst),
             evidence=(
                 self.view.observe(
                     "shared-memory wavefronts per request", float(worst.passes), "",
@@ -148,7 +153,9 @@ class SharedBankConflicts(MicroTool):
         """The line of an instruction; where the source has no such access on it, the nearest that has: the compiler
         moves stores to where paths meet."""
         line = self.sass.lines[index]
+        free = {c.access.span for c in self.view.conflicts.every if c.degree <= 1.0}
         ways = [a for a in self.view.accesses if a.space == "shared" and (a.reads if loads else a.writes)]
+        ways = [a for a in ways if a.span not in free] or ways
         places = {a.span.line for a in ways}
         if line is None or not ways or line in places or not self._is_misplaced(line, loads=loads):
             return line
@@ -161,6 +168,20 @@ class SharedBankConflicts(MicroTool):
         here = [a for a in self.view.accesses if a.space == "shared" and a.span.line == line]
         head = _HEAD.match(self.view.text.line_text(line)) is not None
         return head or (bool(here) and not any(a.reads if loads else a.writes for a in here))
+
+    def _is_of_padding(self, line: int | None, *, loads: bool) -> bool:
+        """Whether what meets on a line are rows that padding moved against each other."""
+        pitch = {a.name: a.sizes[-1] or 0 for a in self.view.kernel.arrays if len(a.sizes) > 1}
+        found = [
+            c
+            for c in self.view.conflicts.every
+            if c.access.span.line == line
+            and c.degree > 1.0
+            and (c.access.reads if loads else c.access.writes)
+        ]
+        return bool(found) and not any(
+            self.view.conflicts.is_padded_away(c, pitch.get(c.access.name, 0)) for c in found
+        )
 
     def _cure(self, worst: HiddenConflict) -> str:
         width = worst.pattern.width

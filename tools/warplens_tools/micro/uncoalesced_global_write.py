@@ -35,12 +35,17 @@ Matrix Transpose in CUDA C/C++", NVIDIA Technical Blog.
 
 from __future__ import annotations
 
+import re
+
 from warplens_tools.collect import metrics as names
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.counted import Wasteful
 from warplens_tools.micro.common.coalescing import CoalescingTool
 from warplens_tools.micro.common.judges import judge_by_stored_sectors
 from warplens_tools.micro.common.sectors import lane_words
+
+#: `= 0.0f;` or `= value;` behind an element.
+_STORED = re.compile(r"\s*=\s*(?:[-+]?\.?\d[\w.]*|(?P<name>[A-Za-z_]\w*))\s*;")
 
 
 class UncoalescedGlobalWrite(CoalescingTool):
@@ -72,9 +77,19 @@ class UncoalescedGlobalWrite(CoalescingTool):
         return (
             f"Uncoalesced write of {text}: {self.most(worst)} sectors per request, {worst.ideal_sectors} would "
             f"suffice: {lane_words(worst)} in {name}.",
-            "Exchange the elements through a shared tile (padded by one column) so that threadIdx.x runs along the "
-            f"inner extent of {name} when it is written, or choose the layout of {name} to match its writer.",
+            f"Let threadIdx.x run along the inner extent of {name}: what is stored is the same for all, so that x and "
+            "y can change places in the kernel and its launch; or fill it by cudaMemsetAsync, where its bytes allow it."
+            if self._is_filled(worst)
+            else "Exchange the elements through a shared tile (padded by one column) so that threadIdx.x runs along "
+            f"the inner extent of {name} when it is written, or choose the layout of {name} to match its writer.",
         )
+
+    def _is_filled(self, worst: WarpAccess) -> bool:
+        """Whether a number is stored as it is written, or as the launch passes it."""
+        span = worst.access.span
+        stored = _STORED.match(self.view.text.line_text(span.end_line), span.end_column - 1)
+        passed = {p.name for p in self.view.kernel.parameters if not p.pointer}
+        return stored is not None and (not stored["name"] or stored["name"] in passed)
 
     def words_counted(self, found: Wasteful) -> str:
         """The message."""
