@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
 
 import msgspec
 from tree_sitter import Node
@@ -30,7 +31,8 @@ class DivergentBarrier(msgspec.Struct, frozen=True):
     condition: Span
     #: Whether the block is divided whatever its threads share, such as by `threadIdx.x < 16`.
     always: bool
-    #: Whether the other side of the branch has as many barriers: undefined too, but the hardware counts arrivals.
+    #: Whether the other side of the branch, or a branch beside it that the others take, has as many barriers: undefined
+    #: too, but the hardware counts arrivals.
     matched: bool = False
     #: Whether it orders nothing: each thread keeps to its own elements between the barriers around it.
     idle: bool = False
@@ -52,6 +54,7 @@ def divergent_barriers(
             if divided is not None:
                 test, always, branch, condition = divided
                 span, matched = expanded.tree.span, _are_matched(expanded.tree, branch)
+                matched = matched or _is_answered(expanded, reader, branch, block)
                 ordering = ordering or Ordering(tree, kernel, expanded, block)
                 idle = ordering.is_idle(node, branch, condition)
                 found.append(DivergentBarrier(span(node), span(test), always, matched, idle))
@@ -89,6 +92,35 @@ def _are_matched(tree: SourceTree, branch: Node) -> bool:
     return own[0] == own[1] or any(is_barrier(tree.file, n) for f in called for n in walk(f.body))
 
 
+def _is_answered(expanded: KernelTree, reader: FormReader, branch: Node, block: Dim3) -> bool:
+    """Whether a branch beside that one has as many barriers, and all threads take it that do not take the first: those
+    that bring tiles and those that work on them."""
+    own = _asked(expanded, reader, branch)
+    beside = branch.parent.named_children if branch.parent is not None else []
+    if own is None or block[0] is None or branch.child_by_field_name("alternative") is not None:
+        return False
+    tree = expanded.tree
+    barriers = sum(is_barrier(tree, n) for n in walk(branch))
+    for other in beside:
+        asked = _asked(expanded, reader, other) if other.id != branch.id else None
+        if asked is None or sum(is_barrier(tree, n) for n in walk(other)) != barriers:
+            continue
+        same = {
+            s.name: 0
+            for c in (own, asked)
+            for s in c.symbols
+            if s.kind not in ("thread", "derived", "block size")
+        }
+        if all(a is not None and b is (not a) for a, b in _answers((own, asked), same, block)):
+            return True
+    return False
+
+
+def _asked(expanded: KernelTree, reader: FormReader, branch: Node) -> Condition | None:
+    test = branch.child_by_field_name("condition") if branch.type == "if_statement" else None
+    return read_condition(expanded, reader, test) if test is not None else None
+
+
 def _settings(condition: Condition) -> list[dict[str, int]]:
     """Values of what all threads of a block share: a small problem, one that fills the blocks, one that does not."""
     names = {s.name: s.kind for s in condition.symbols if s.kind not in ("thread", "derived", "block size")}
@@ -97,10 +129,15 @@ def _settings(condition: Condition) -> list[dict[str, int]]:
 
 
 def _divides(condition: Condition, same: dict[str, int], block: Dim3) -> bool:
+    return {answer for (answer,) in _answers((condition,), same, block)} == {True, False}
+
+
+def _answers(
+    conditions: tuple[Condition, ...], same: dict[str, int], block: Dim3
+) -> Iterator[tuple[bool | None, ...]]:
+    """What each thread of a block answers."""
     x, y, z = (n or 1 for n in block) if block[0] is not None else (256, 1, 1)
     sizes = {"blockDim.x": x, "blockDim.y": y, "blockDim.z": z}
-    answers = {
-        condition.holds({**same, **sizes, "threadIdx.x": i, "threadIdx.y": j, "threadIdx.z": k})
-        for k, j, i in itertools.product(range(z), range(y), range(x))
-    }
-    return answers == {True, False}
+    for k, j, i in itertools.product(range(z), range(y), range(x)):
+        values = {**same, **sizes, "threadIdx.x": i, "threadIdx.y": j, "threadIdx.z": k}
+        yield tuple(condition.holds(values) for condition in conditions)
