@@ -123,6 +123,7 @@ from warplens_tools.rewrite import (
     widen_access,
     widen_loop,
     windows_in_registers,
+    windows_of_outputs,
     work_out_once,
     wrap_by_compare,
 )
@@ -139,6 +140,7 @@ _ALL: tuple[Rewrite, ...] = (
     rows_in_vectors.REWRITE,
     ordered_columns.REWRITE,
     march_inside.REWRITE,
+    windows_of_outputs.REWRITE,
     turned_tile.REWRITE,
     ordered_tile.REWRITE,
     strided_tile.REWRITE,

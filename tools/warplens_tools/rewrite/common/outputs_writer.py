@@ -35,7 +35,7 @@ from warplens_tools.text import TextEdit
 #: What an array begins as, where that is nothing or zeros.
 _ZEROS = frozenset({"", "{}", "{0}", "{0.0f}", "{0.f}"})
 #: Four sums hide the four cycles of a multiply-add, and share a load among four.
-_OUTPUTS = 4
+OUTPUTS = 4
 
 
 class OutputsWriter:
@@ -61,7 +61,7 @@ class OutputsWriter:
 
     def counted(self) -> str:
         """The constant that says how many."""
-        return self.style.constant("kOutputs", str(_OUTPUTS), "of a thread")
+        return self.style.constant("kOutputs", str(OUTPUTS), "of a thread")
 
     def _check(self) -> None:
         """That the work is the same for each output."""
@@ -113,7 +113,7 @@ class OutputsWriter:
         edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), text)
         self._relaunch()
         edits = (self.style.constants(), edit, *self.launches.edits())
-        return RewriteResult(edits, title=f"Work out {_OUTPUTS} outputs a thread")
+        return RewriteResult(edits, title=f"Work out {OUTPUTS} outputs a thread")
 
     def work(self) -> list[str]:
         """What is done for all of a thread's outputs together."""
