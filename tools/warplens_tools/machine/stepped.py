@@ -40,7 +40,7 @@ def _goes_along(index: Form | None, step: str) -> bool:
     next lane, as along anti-diagonals."""
     by_step = index.growth(step) if index is not None else None
     by_lane = index.growth("threadIdx.x") if index is not None else None
-    if by_step is None or by_lane is None:
+    if by_step is None or by_lane is None or by_step.value == 0:
         return False
     together = (by_step, add(by_step, by_lane), subtract(by_step, by_lane))
     return any(form is not None and form.value in (1, -1) for form in together)
