@@ -206,6 +206,8 @@ def test_words_of_a_constant_table(body: str, words: int | None) -> None:
         ("o[i / w * w + i % w] = 1.0f;", [4]),
         ("int e = w - n + 1, s = i % (e * e); o[y * e * e + s / e * e + s % e] = 1.0f;", [4]),
         ("int e = w - n + 1; for (int u = 0; u < n; ++u) c[i] += a[(i / e + u) * w + i % e];", [4, 4]),
+        # A share of one extent by another is some elements, whatever they are.
+        ("int e = w / n; for (int j = 0; j < e; ++j) o[(i / n * n + i % n) * e * s + j] = 1.0f;", [32]),
         # The remainder times what it is divided by, or an extent: lanes are a row apart.
         ("o[i % w * w + i / w] = 1.0f;", [32]),
         ("o[i % 64 * 1000 + i / 64] = 1.0f;", [32]),

@@ -9,6 +9,7 @@ another question, where a thread goes through all of its row.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 
 from warplens_tools.arch.gpu import SECTOR_BYTES, Limits
@@ -17,6 +18,8 @@ from warplens_tools.cuda.values.loop_headers import Loop
 
 #: What stands for a number of blocks or iterations that is not known; lanes of a warp.
 _MANY = 32
+#: Up to how much of it a number that is not known stands for.
+_MULTIPLES = 1021
 _SPLIT = frozenset({"/", "%", ">>", "&"})
 
 
@@ -50,6 +53,18 @@ def divisors(index: Form) -> frozenset[Symbol]:
         for inner in symbol.operands[1].symbols
         if inner.kind == "parameter"
     )
+
+
+def multiples(index: Form) -> dict[str, int]:
+    """What stands for how much of a number that is not known, by name: different multiples for those of `divisors` that
+    are taken from one another, as `n` and `k` in `i % (n - k + 1)`, so that no row's length cancels."""
+    signs = {
+        s.operands[1]: {factor > 0 for symbols, factor in s.operands[1].terms if symbols}
+        for s in index.symbols
+        if s.operation in ("/", "%")
+    }
+    mixed = {s for by, found in signs.items() if len(found) > 1 for s in by.symbols}
+    return {s.name: 1 + zlib.crc32(s.name.encode()) % _MULTIPLES for s in divisors(index) & mixed}
 
 
 def _steps_in_rows(index: Form) -> bool:

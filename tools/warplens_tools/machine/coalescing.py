@@ -10,7 +10,6 @@ warp uses it while the sector is still in a cache: `reused_by` says which.
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -22,7 +21,7 @@ from warplens_tools.cuda.values.forms import Form, Symbol
 from warplens_tools.evidence import Tier
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.machine.address_evidence import is_of_few, pattern_of
-from warplens_tools.machine.apart import divisors, in_rows
+from warplens_tools.machine.apart import divisors, in_rows, multiples
 from warplens_tools.machine.coming import Coming
 from warplens_tools.machine.footprint import Footprint, filled_sectors, footprint, stride_of
 from warplens_tools.machine.siblings import (
@@ -45,13 +44,11 @@ _THREADS = 256
 #: What stands for an integer that is the same for all lanes and not known: large, and a multiple of a cache
 #: line, so that an access counts as aligned and a stride as long unless the file says otherwise; so large that a
 #: share of it (`n / threads`) is too, as a grid that shares a problem out is one for the card, not for the
-#: problem. Parameters of different names are different multiples of it, as in `n - k + 1` nothing cancels. Where the
-#: second setting gives another answer, there is none.
+#: problem. Where the second setting gives another answer, there is none.
 _PROBES: tuple[dict[str, int], ...] = (
     {"parameter": 1 << 40, "loop": 0, "block": 1, "grid size": 256},
     {"parameter": 3 << 40, "loop": 32, "block": 5, "grid size": 512},
 )
-_MULTIPLES = 1021
 #: The least that an unknown integer may be: lanes that are then as far apart are so at any value. What lanes are
 #: divided by is the length of a row or a plane, and stays long.
 _LEAST = {"parameter": 1, "loop": 0, "block": 1, "grid size": 256}
@@ -226,7 +223,8 @@ class _Lanes:
         if len(shape.sectors) < _WASTE * shape.ideal or self._in_rows(place):
             return shape
         index = place.access.index
-        long = {s.name: self._value(s, _PROBES[0]) for s in divisors(index)} if index is not None else {}
+        values = self._values(index, _PROBES[0])
+        long = {s.name: values[s.name] for s in divisors(index)} if index is not None else {}
         least = self._footprint(place, _LEAST, {**long, **self.usual})
         return shape if least is None or least.overfetch >= shape.overfetch else None
 
@@ -359,15 +357,18 @@ class _Lanes:
         return 0 < moved < SECTOR_BYTES
 
     def _values(self, index: Form | None, probe: Mapping[str, int]) -> dict[str, int]:
-        return {s.name: self._value(s, probe) for s in (index.symbols if index else ()) if s.kind in _PLAIN}
+        if index is None:
+            return {}
+        found = {s.name: self._value(s, probe) for s in index.symbols if s.kind in _PLAIN}
+        apart = multiples(index) if probe is not _LEAST else {}
+        return found | {name: found[name] * n for name, n in apart.items() if name not in self.known}
 
     def _value(self, symbol: Symbol, probe: Mapping[str, int]) -> int:
         if symbol.kind == "block size":
             return self.block["xyz".index(symbol.name[-1])]
         if symbol.name in self.known:
             return self.known[symbol.name]
-        own = 1 + zlib.crc32(symbol.name.encode()) % _MULTIPLES if symbol.kind == "parameter" else 1
-        return probe[symbol.kind] * own if probe is not _LEAST else probe[symbol.kind]
+        return probe[symbol.kind]
 
     def _elements(
         self, place: Place, values: Mapping[str, int], lanes: Sequence[tuple[int, int, int]]
