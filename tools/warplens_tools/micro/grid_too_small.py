@@ -28,7 +28,8 @@ neither a measurement nor the text says that there is more work than the launch 
 of their own, or a count of elements that only the caller knows; and where the grid is that of a run without
 arguments, which may be told another size. A block for each of a count that the text does not tell is information where
 loops nest in the kernel, a hint where it has loops; a thread for each where loops that load nest, follow a chain, or go
-through a row more than once, and a hint where they go through it once. A grid that is a number times the card's SMs is
+through a row more than once, and a hint where they go through it once; neither where a run without arguments has
+as many as the card takes at once. A grid that is a number times the card's SMs is
 information where that leaves an SM a quarter of its warps and loops load. Fewer blocks than SMs, of a size that only
 the run knows, are information, and so is a launch whose threads spin on an atomic, as for a lock: nothing is promised
 of more of them. The second stage of a reduction (one block that takes the number of blocks of another launch) is left

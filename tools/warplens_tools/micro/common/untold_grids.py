@@ -100,13 +100,15 @@ class UntoldGrids(MicroTool):
 
     def per_item(self) -> Iterator[Finding]:
         """A launch of one block for each of a count that only the run knows, whose kernel walks on in loops: told
-        quietly where few of them would leave the card idle."""
+        quietly where few of them would leave the card idle, unless the program has many if it is told nothing."""
         depth = max(self.sass.flow.depths, default=0)
         counts = (s for s in self.view.sites if PER_ITEM.fullmatch(s.grid) and not is_quotient(self.view, s))
         site = next(counts, None)
         if site is None or not depth or self.is_serial() or _STRIDES_BLOCKS.search(self.view.body):
             return
         sms, items = self.gpu.multiprocessors, site.grid
+        if (usual := self.view.launches.untold) is not None and usual.blocks >= sms:
+            return
         yield self.finding(
             site.grid_span,
             severity="information" if depth >= NESTED else "hint",
@@ -127,7 +129,7 @@ class UntoldGrids(MicroTool):
 
     def per_thread(self) -> Iterator[Finding]:
         """A launch of one thread for each of a count that only the run knows, whose threads walk loops within loops of
-        global memory alone."""
+        global memory alone; not where the program has threads enough if it is told nothing."""
         depths = self.sass.flow.depths
         looped = any(depths[i] for i in self.sass.where(lambda x: x.opcode == "LDG"))
         deep = max(depths, default=0) if looped else 0
@@ -148,6 +150,8 @@ class UntoldGrids(MicroTool):
             return
         site, items = told
         room = self.gpu.multiprocessors * self.gpu.limits.max_threads
+        if (usual := self.view.launches.untold) is not None and usual.blocks * usual.threads >= room:
+            return
         yield self.finding(
             site.grid_span,
             severity="hint" if once else "information",
