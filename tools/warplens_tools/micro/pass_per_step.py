@@ -30,7 +30,8 @@ An array that each iteration copies to another one, where swapping two pointers 
 and an array of the kernel's that it both loads and stores, or loads one of the swapped and stores the other; elements
 that are made of others of the same array, or another launch of the loop on the same arrays; a copy on the device
 between two arrays that the launch is given. Loops around a launch in another file, where they pass their counter. What
-the step chooses is a line of the array where one axis of threads and what is passed are all that its indices hang on.
+the step chooses is a line of the array where one axis of threads and what is passed are all that its indices hang on,
+and a part of it where the grid goes by the loop's counter. A pointer that each iteration makes anew is another array.
 From SASS without loops, how many threads are done in the time of a launch.
 
 **Threshold.** Loops that take times or that run a constant number of fewer than 16 times are left alone. It is
@@ -71,6 +72,9 @@ _SWAP = re.compile(
     r"|\b(\w+)\s*=\s*(\w+)\s*;\s*\7\s*=\s*(\w+)\s*;\s*\8\s*=\s*\6\s*;"
 )
 
+#: What a loop's body makes anew, as a variable or an object, and of what.
+_MADE = re.compile(r"\b([A-Za-z_]\w*)\s*(?:=(?!=)\s*([^;]*)|\(([^;]*)\)\s*);")
+
 
 def _arguments(listed: str) -> list[str]:
     """The arguments of a call that holds no comma within brackets but in its count of bytes, without blanks."""
@@ -104,6 +108,8 @@ class PassPerStep(MicroTool):
                 yield self._told_of_copy(site, loop, copy)
                 return
             array = "" if self._is_fed(site, loop) else self._kept(site, loop)
+            if self._is_anew(site, loop, array):
+                continue
             follows = self._relaxes(array) or (self._updates(array) and self._shares(site, loop))
             if array and (self._steps_by(site, loop) or follows):
                 chosen = self._is_chosen(array)
@@ -120,7 +126,10 @@ class PassPerStep(MicroTool):
             array = self._kept(site, None)
             if array and self._updates(array):
                 where = f"the loop over {min(passed)} in {site.host_function or site.path}"
-                yield self._told_of(self.view.kernel.name_span, where, array, ())
+                at, by = self.view.kernel.name_span, self._chooses(array)
+                yield (
+                    self._told_of_part(at, where, array, by) if by else self._told_of(at, where, array, ())
+                )
                 return
 
     def _told(self, site: LaunchSite, loop: HostLoop, array: str) -> Finding:
@@ -131,8 +140,12 @@ class PassPerStep(MicroTool):
             else ""
         )
         seen = self.view.observe("launches in an iteration", float(loop.launches), tier="source")
-        around = RelatedSpan(loop.span, "the loop")
-        return self._told_of(site.span, loop.header or "the loop", array, (seen,), also, (around,))
+        around = (RelatedSpan(loop.span, "the loop"),)
+        by = self._chooses(array) or self._extends(site, loop)
+        header = loop.header or "the loop"
+        if by:
+            return self._told_of_part(site.span, header, array, by, (seen,), around)
+        return self._told_of(site.span, header, array, (seen,), also, around)
 
     def _told_of(
         self,
@@ -143,26 +156,6 @@ class PassPerStep(MicroTool):
         also: str = "",
         related: tuple[RelatedSpan, ...] = (),
     ) -> Finding:
-        """The finding; of a launch that takes no more of the array than the step chooses, that it does little."""
-        by = self._chooses(array)
-        if by:
-            return self.finding(
-                at,
-                severity="information",
-                confidence="low",
-                message=(
-                    f"One launch for a part of {array} per step: each iteration of {loop} launches "
-                    f"{self.view.kernel.name} for the elements that {by} chooses, little work for a launch, and the "
-                    "next step waits for it."
-                ),
-                guidance=(
-                    "Do several steps a launch, or what the loop's kernels do of a step in one: a tile that a block "
-                    "takes through many steps in shared memory, or one cooperative launch that loops over the steps; "
-                    "where that cannot be, record the launches in a CUDA graph."
-                ),
-                evidence=seen or (self.view.observe("the number that is passed", by, tier="source"),),
-                related=related,
-            )
         return self.finding(
             at,
             severity="information",
@@ -180,6 +173,54 @@ class PassPerStep(MicroTool):
             evidence=seen or (self.view.observe("loops around the launch", 1.0, tier="source"),),
             related=related,
         )
+
+    def _told_of_part(
+        self,
+        at: Span,
+        loop: str,
+        array: str,
+        by: str,
+        seen: tuple[Observation, ...] = (),
+        related: tuple[RelatedSpan, ...] = (),
+    ) -> Finding:
+        """Of a launch that takes no more of the array than the step chooses: that it does little."""
+        return self.finding(
+            at,
+            severity="information",
+            confidence="low",
+            message=(
+                f"One launch for a part of {array} per step: each iteration of {loop} launches "
+                f"{self.view.kernel.name} for the elements that {by} chooses, little work for a launch, and the "
+                "next step waits for it."
+            ),
+            guidance=(
+                "Do several steps a launch, or what the loop's kernels do of a step in one: a tile that a block "
+                "takes through many steps in shared memory, or one cooperative launch that loops over the steps; "
+                "where that cannot be, record the launches in a CUDA graph."
+            ),
+            evidence=seen or (self.view.observe("the number that is passed", by, tier="source"),),
+            related=related,
+        )
+
+    def _extends(self, site: LaunchSite, loop: HostLoop) -> str:
+        """The loop's counter that the launch's grid goes by; "" where every step's is alike."""
+        made, names = self._made_in(loop), set(_NAME.findall(site.grid))
+        for _ in made:
+            names |= {of for name in names for of in made.get(name, ())}
+        return min({*_COUNTER.findall(loop.header), *site.counters} & names, default="")
+
+    def _made_in(self, loop: HostLoop) -> dict[str, set[str]]:
+        """What the loop's body makes anew, by name, and of which names."""
+        found: dict[str, set[str]] = {}
+        for name, value, given in _MADE.findall(self.view.said(loop.span).removeprefix(loop.header)):
+            found.setdefault(name, set()).update(_NAME.findall(value or given))
+        return found
+
+    def _is_anew(self, site: LaunchSite, loop: HostLoop, array: str) -> bool:
+        """Whether each iteration makes the pointer anew that is passed for an array: it is another array each time."""
+        names = [p.name for p in self.view.kernel.parameters]
+        given = dict(zip(names, site.arguments, strict=False)).get(array, "").strip()
+        return given in self._made_in(loop) and given not in self._swapped(loop)
 
     def _chooses(self, array: str) -> str:
         """The parameter, a step's number, that says which lines of the array are what a launch takes; "" where it takes
