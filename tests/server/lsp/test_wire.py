@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.patience import PATIENCE
+from tests.processes import named
 from tests.server.lsp.fuzz import KERNEL, Peer, frame, run
 
 from warplens.lsp import wire
@@ -145,7 +146,7 @@ def test_every_end_takes_the_compiler_and_its_folder_along(
     peer.notify("textDocument/didOpen", {"textDocument": item})
     server = psutil.Process(peer.process.pid)
     deadline = time.monotonic() + PATIENCE
-    while not any("nvcc" in p.name() for p in server.children(recursive=True)):
+    while not named("nvcc", server.children(recursive=True)):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     below = server.children(recursive=True)

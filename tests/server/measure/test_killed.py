@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.patience import PATIENCE
+from tests.processes import named
 
 from warplens.measure.folders import remove_abandoned
 from warplens_tools.run.gpu_lock import holder
@@ -79,7 +80,7 @@ def test_nothing_outlives_a_killed_judge(stage: str, tmp_path: Path, monkeypatch
         up = tmp_path / ("up" if stage == "run" else "build/up")
         wait_for(up.exists)
         # a process that is about to become `sleep` still has the shell's name
-        wait_for(lambda: sum("sleep" in process.name() for process in descendants(asker.pid)) == 2)
+        wait_for(lambda: len(named("sleep", descendants(asker.pid))) == 2)
         below = descendants(asker.pid)
         if stage == "run":
             held = holder("GPU-test")
