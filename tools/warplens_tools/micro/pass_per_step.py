@@ -81,6 +81,11 @@ def _arguments(listed: str) -> list[str]:
     return ["".join(said.split()) for said in split_arguments(listed)]
 
 
+def _counters(site: LaunchSite, loop: HostLoop) -> set[str]:
+    """What the loops around a launch step by."""
+    return {*_COUNTER.findall(loop.header), *site.counters}
+
+
 class PassPerStep(MicroTool):
     """One pass over an array for each step of a host loop."""
 
@@ -126,10 +131,7 @@ class PassPerStep(MicroTool):
             array = self._kept(site, None)
             if array and self._updates(array):
                 where = f"the loop over {min(passed)} in {site.host_function or site.path}"
-                at, by = self.view.kernel.name_span, self._chooses(array)
-                yield (
-                    self._told_of_part(at, where, array, by) if by else self._told_of(at, where, array, ())
-                )
+                yield self._told_of(self.view.kernel.name_span, where, array, self._chooses(array))
                 return
 
     def _told(self, site: LaunchSite, loop: HostLoop, array: str) -> Finding:
@@ -142,20 +144,21 @@ class PassPerStep(MicroTool):
         seen = self.view.observe("launches in an iteration", float(loop.launches), tier="source")
         around = (RelatedSpan(loop.span, "the loop"),)
         by = self._chooses(array) or self._extends(site, loop)
-        header = loop.header or "the loop"
-        if by:
-            return self._told_of_part(site.span, header, array, by, (seen,), around)
-        return self._told_of(site.span, header, array, (seen,), also, around)
+        return self._told_of(site.span, loop.header or "the loop", array, by, (seen,), also, around)
 
     def _told_of(
         self,
         at: Span,
         loop: str,
         array: str,
-        seen: tuple[Observation, ...],
+        by: str,
+        seen: tuple[Observation, ...] = (),
         also: str = "",
         related: tuple[RelatedSpan, ...] = (),
     ) -> Finding:
+        """The finding; `by` is what chooses the part of the array that a launch takes, "" where it takes the whole."""
+        if by:
+            return self._told_of_part(at, loop, array, by, seen, related)
         return self.finding(
             at,
             severity="information",
@@ -180,8 +183,8 @@ class PassPerStep(MicroTool):
         loop: str,
         array: str,
         by: str,
-        seen: tuple[Observation, ...] = (),
-        related: tuple[RelatedSpan, ...] = (),
+        seen: tuple[Observation, ...],
+        related: tuple[RelatedSpan, ...],
     ) -> Finding:
         """Of a launch that takes no more of the array than the step chooses: that it does little."""
         return self.finding(
@@ -207,7 +210,7 @@ class PassPerStep(MicroTool):
         made, names = self._made_in(loop), set(_NAME.findall(site.grid))
         for _ in made:
             names |= {of for name in names for of in made.get(name, ())}
-        return min({*_COUNTER.findall(loop.header), *site.counters} & names, default="")
+        return min(_counters(site, loop) & names, default="")
 
     def _made_in(self, loop: HostLoop) -> dict[str, set[str]]:
         """What the loop's body makes anew, by name, and of which names."""
@@ -218,8 +221,7 @@ class PassPerStep(MicroTool):
 
     def _is_anew(self, site: LaunchSite, loop: HostLoop, array: str) -> bool:
         """Whether each iteration makes the pointer anew that is passed for an array: it is another array each time."""
-        names = [p.name for p in self.view.kernel.parameters]
-        given = dict(zip(names, site.arguments, strict=False)).get(array, "").strip()
+        given = self._passed(site).get(array, "")
         return given in self._made_in(loop) and given not in self._swapped(loop)
 
     def _chooses(self, array: str) -> str:
@@ -332,14 +334,17 @@ class PassPerStep(MicroTool):
         """Whether the loop launches another kernel too, on arrays that this one is given."""
         own = {a for a in site.arguments if _POINTED.fullmatch(a.strip())}
         scalars = {p.name for p in self.view.kernel.parameters if not p.pointer}
-        names = [p.name for p in self.view.kernel.parameters]
-        own -= {said for name, said in zip(names, site.arguments, strict=False) if name in scalars}
+        own -= {said for name, said in self._passed(site).items() if name in scalars}
         others = [
             s
             for s in self.view.model.launches
             if loop.span.contains(s.span) and s.kernel_name != site.kernel_name
         ]
         return any(own & set(s.arguments) for s in others)
+
+    def _passed(self, site: LaunchSite) -> dict[str, str]:
+        """What a launch passes, by the kernel's parameter."""
+        return dict(zip((p.name for p in self.view.kernel.parameters), site.arguments, strict=False))
 
     def _is_short(self, loop: HostLoop) -> bool:
         bound = re.search(r"(?:<=?|!=)\s*(\d+)\s*;", loop.header)
@@ -348,7 +353,7 @@ class PassPerStep(MicroTool):
     def _steps_by(self, site: LaunchSite, loop: HostLoop) -> bool:
         """Whether a step hangs on which one it is, or on the one before it."""
         words = {w for a in site.arguments for w in re.findall(r"\w+", a)}
-        counters = {*_COUNTER.findall(loop.header), *site.counters}
+        counters = _counters(site, loop)
         # Where the counter only says which chunk of other arrays it is, no step hangs on it.
         named = (set(_NAME.findall(a)) for a in site.arguments)
         alone = any(len(names) == 1 and names <= counters for names in named)
@@ -365,10 +370,6 @@ class PassPerStep(MicroTool):
         both = [a.name for a in own if a.writes and a.name in loaded]
         if both:
             return both[0]
-        swapped, names = (
-            self._swapped(loop) if loop else frozenset(),
-            [p.name for p in self.view.kernel.parameters],
-        )
-        passed = dict(zip(names, site.arguments, strict=False))
-        moved = {name for name, said in passed.items() if said in swapped}
+        swapped = self._swapped(loop) if loop else frozenset()
+        moved = {name for name, said in self._passed(site).items() if said in swapped}
         return next(iter(sorted(moved & stored)), "") if moved & loaded else ""

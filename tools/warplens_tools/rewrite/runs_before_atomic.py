@@ -51,7 +51,7 @@ from warplens_tools.cuda.syntax.tree import holds, walk
 from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.atomics import Atomic, read_atomic
 from warplens_tools.rewrite.common.counting import LOOPS
-from warplens_tools.rewrite.common.reading import View, calls, refusing, statements, unwrapped
+from warplens_tools.rewrite.common.reading import View, calls, field, refusing, statements, unwrapped
 from warplens_tools.rewrite.common.statements import KernelEdits
 
 _JOINS = re.compile(r"atomic(?:Add|Max|Min|Or)")
@@ -115,7 +115,7 @@ def _is_by_data(view: View, place: Node, loop: Node) -> bool:
 def _goes_alone(view: View, loop: Node, atomics: list[Atomic]) -> bool:
     """Whether a loop leaves all that its atomics go to to them, and nothing waits in it for other threads."""
     inside = [a for a in atomics if holds(loop, a.target)]
-    joined = sum(len(_JOINS.findall(view.code(s))) for s in statements(_body_of(loop)))
+    joined = sum(len(_JOINS.findall(view.code(s))) for s in statements(field(loop, "body")))
     if len({a.name for a in inside}) != 1 or joined != len(inside) or _WAITS.search(view.code(loop)):
         return False
     if any(n.type in _LEAVES for n in walk(loop)):
@@ -124,12 +124,6 @@ def _goes_alone(view: View, loop: Node, atomics: list[Atomic]) -> bool:
     uses = [n for n in walk(loop) if n.type == "identifier" and view.code(n) in roots]
     known = all(_root(view, a.target) in view.parameters for a in inside)
     return known and all(any(holds(a.target, n) for a in inside) for n in uses)
-
-
-def _body_of(loop: Node) -> Node:
-    """What a loop repeats."""
-    body = loop.child_by_field_name("body")
-    return body if body is not None else loop
 
 
 def _root(view: View, place: Node) -> str:

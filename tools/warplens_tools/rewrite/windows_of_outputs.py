@@ -117,6 +117,7 @@ from __future__ import annotations
 from tree_sitter import Node
 
 from warplens_tools.cuda.parse import parse
+from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.tree import LOOPS, holds, walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values.arithmetic_types import written_before
@@ -290,10 +291,8 @@ def _changes(view: View, one: Declared, element: Node) -> bool:
 def _is_window(view: View, node: Node) -> bool:
     """Whether a node is the outermost of loops that walk a window of constant size, one inside the other."""
     size = _size(view, node)
-    outer = node.parent
-    while outer is not None and outer.type != "for_statement":
-        outer = outer.parent
-    return 1 < size <= _MOST and (outer is None or not 0 < _size(view, outer) <= _MOST)
+    outer = [n for n in loops_around(view.tree, node) if n.type == "for_statement"][-1:]
+    return 1 < size <= _MOST and not any(0 < _size(view, n) <= _MOST for n in outer)
 
 
 def _size(view: View, node: Node) -> int:
@@ -301,18 +300,12 @@ def _size(view: View, node: Node) -> int:
     if node.type != "for_statement":
         return 0
     trips = view.forms.loop(node).trips
-    inner = [n for n in walk(field(node, "body")) if n.type in LOOPS and _loop_around(n) == node.id]
+    nested = (n for n in walk(field(node, "body")) if n.type in LOOPS)
+    inner = [n for n in nested if loops_around(view.tree, n)[-1].id == node.id]
     if trips is None or not trips:
         return 0
     sizes = [_size(view, n) for n in inner]
     return 0 if not all(sizes) else trips * max([1, *sizes])
-
-
-def _loop_around(node: Node) -> int:
-    outer = node.parent
-    while outer is not None and outer.type not in LOOPS:
-        outer = outer.parent
-    return outer.id if outer is not None else 0
 
 
 def _unrolled(view: View) -> SourceText:

@@ -49,7 +49,8 @@ class _Reader:
     def every(self) -> list[PointerRow]:
         """See `pointer_rows`."""
         body = self.forms.kernel.function.body
-        rows = {self.tree.code_of(_named(n)): _value(n) for n in walk(body) if n.type == "init_declarator"}
+        made = (n for n in walk(body) if n.type == "init_declarator")
+        rows = {self.tree.code_of(_named(n)): n.child_by_field_name("value") for n in made}
         found = []
         for node in walk(body):
             base = _argument(node) if node.type == "subscript_expression" else None
@@ -102,7 +103,3 @@ def _named(declarator: Node) -> Node:
     while (inner := found.child_by_field_name("declarator")) is not None:
         found = inner
     return found
-
-
-def _value(declarator: Node) -> Node | None:
-    return declarator.child_by_field_name("value")
