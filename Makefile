@@ -14,7 +14,7 @@ export WARPLENS_CACHE := $(CURDIR)/.tools/cache
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.tools/pycache
 
-.PHONY: demo toolchain bench bench-gpu test tests test-all tests-all test-share test-fast test-gpu test-vscode packages vsix generate lint lint-extension format lock clean setup bench-index
+.PHONY: demo toolchain bench bench-gpu test tests test-all tests-all test-beside test-share test-fast test-gpu test-vscode tests-vscode packages vsix generate lint lint-extension format lock clean setup bench-index
 
 setup: $(READY)
 
@@ -51,6 +51,10 @@ test: $(READY)
 tests: toolchain
 	$(PYTEST) -m "not gpu and not vscode and not thorough" $(SPREAD)
 
+# As `test`, with all that `tests-vscode` needs made beside it: what is fetched, compiled and packaged waits a good deal.
+test-beside:
+	$(MAKE) --no-print-directory -j4 lint tests lint-extension vsix
+
 # Everything that needs neither a card nor a browser; CONTRIBUTING.md says what `make test` leaves to it.
 test-all: $(READY)
 	$(MAKE) --no-print-directory -j2 lint tests-all
@@ -75,6 +79,10 @@ PACKAGES := extension/node_modules/.package-lock.json
 TYPESCRIPT := extension/src extension/test extension/*.mjs tests/e2e/vscode
 
 test-vscode: toolchain lint-extension vsix
+	$(MAKE) --no-print-directory tests-vscode
+
+# Those tests alone, by what is packaged already.
+tests-vscode:
 	tests/e2e/vscode/run.sh
 
 packages: $(PACKAGES)

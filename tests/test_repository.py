@@ -45,9 +45,11 @@ def test_the_workflow_runs_what_a_person_runs() -> None:
         line for line in (ROOT / ".ci/run").read_text().splitlines() if not line.startswith("#")
     )
     targets = set(re.findall(r"\bmake ([\w-]+)", commands))
-    assert {"test", "test-vscode"} <= targets
+    assert {"test-beside", "test-vscode"} <= targets
     for target in targets:
         assert re.search(rf"^{target}:", makefile, re.M)
+    parts = dict(re.findall(r"^([\w-]+):.*\n\t\$\(MAKE\).* -j\d (.+)", makefile, re.M))
+    assert set(parts["test"].split()) <= set(parts["test-beside"].split())
 
 
 def test_the_hooks_run_what_make_lint_runs() -> None:
