@@ -148,12 +148,20 @@ def _is_compiler(word: str) -> bool:
 def _asked(words: Sequence[str], work: Path, env: Mapping[str, str], given: Mapping[str, Any]) -> bytes:
     """All that is asked, but for who asks (the guard's parent) and where."""
     asked = [word for word in words if word != str(os.getpid())]
-    files = dict.fromkeys(path for word in asked for path in _PATH.findall(word))
-    contents = [Path(f).read_bytes() for f in files if not f.startswith(_SYSTEM) and Path(f).is_file()]
+    # a word may be a path with anything in it, or hold some
+    files = dict.fromkeys(path for word in asked for path in (word, *_PATH.findall(word)))
+    contents = [Path(f).read_bytes() for f in files if not f.startswith(_SYSTEM) and _is_file(f)]
     variables = json.dumps([sorted(env.items()), str(given.get("cwd"))])
     compilers = [version_of(word) for word in asked if Path(word).name == "nvcc"]
     text = "\0".join([*asked, variables, *compilers, version_of("g++")])
     return b"\0".join(_unnamed(data, work) for data in (text.encode(), *contents))
+
+
+def _is_file(name: str) -> bool:
+    """No error for what is too long for a name."""
+    with contextlib.suppress(OSError):
+        return Path(name).is_file()
+    return False
 
 
 def _made(completed: Completed, files: Sequence[Path], work: Path) -> _Made:
