@@ -38,6 +38,10 @@ def test_a_row_by_a_root_is_told(place: str) -> None:
     [
         "int row = (int)floorf(__fsqrt_rn(2.f * place + 0.25f) - 0.5f);",
         "int row = __float2int_rn(__log2f((float)place)) * 2;",
+        # on one side alone
+        BY_ROOT + " while ((row + 1) * (row + 2) / 2 <= place) ++row;",
+        BY_ROOT + " while (row * (row + 1) / 2 > place) --row;",
+        BY_ROOT + " row += (row + 1) * (row + 2) / 2 <= place;",
     ],
 )
 def test_so_are_others(row: str) -> None:

@@ -36,6 +36,7 @@ def _why(sums: str) -> str:
         "const int all = many < 24 ? many : 24; for (int k = 0; k < all; ++k) sum += in[first + k];",
         "const int all = many > kHeld ? kHeld : many; for (int k = 0; k < all; ++k) sum += in[first + k];",
         "for (int k = 0; k < min(many, 24); ++k) sum += in[first + k];",
+        "for (int k = 0; k < min(many + 1, 24u); ++k) sum += in[first + k];",
         "for (int k = 0; k < many && k < kHeld; ++k) sum += in[first + k];",
         "int k = 0; while (k < 24 && k < many) sum += in[first + k++];",
     ],

@@ -24,6 +24,8 @@ _MOST_FAR = 4
 #: What takes the lower part of a number, where the upper one is flags: of 12 bits and more.
 _MASK, _LEAST_MASK = re.compile(r"\band\.b32\s+%\w+,\s*(%\w+),\s*(\d+);"), 1 << 12
 _COMPARISON = re.compile(r"\bsetp\.(\w+)(?:\.\w+)*?\.[sub](8|16|32|64)\s+([^;]+);")
+#: Numbers that something is the smaller or larger of.
+_LIMIT = re.compile(r"\b(?:min|max)\.[su](?:16|32|64)\s+%\w+,[^;]*?\b(\d+)\s*;")
 #: Floats that are compared with, as they stand or out of a register that holds nothing else.
 _FLOATS = re.compile(r"\bsetp\.\w+(?:\.\w+)*?\.f(?:32|64)\s+([^;]+);")
 _HELD = re.compile(r"\bmov\.f(?:32|64)\s+(%\w+),\s*(0[fd][0-9A-Fa-f]+);")
@@ -74,6 +76,8 @@ class Asked(msgspec.Struct, frozen=True):
     nan: bool = False
     #: Pointers behind which nothing is loaded that an address or a condition is made of: any number may lie there.
     free: tuple[int, ...] = ()
+    #: Pointers behind which what is loaded lies where loaded numbers lead.
+    gathered: tuple[int, ...] = ()
     #: Parameters by value that are asked whether they are below zero.
     below: tuple[int, ...] = ()
     #: Whether floats are rounded as the source says, one operation at a time: its last bits are meant.
@@ -106,6 +110,8 @@ def asked(ptx: str, kernel: str) -> Asked:
             far |= {number} if kind in ("eq", "ne") and abs(number) >= _LARGEST else set()
         if width == "64" and 0 in numbers:
             optional |= {int(loaded[word]) for word in words if word in loaded}
+    for limit in map(int, _LIMIT.findall(body)):
+        constants |= {limit - 1, limit, limit + 1} if limit > 1 else set()
     lengths = [number for number in constants if 8 < number < 32]
     for low in (-int(number) for number in added):
         # a range is asked for by taking its beginning off: letters, digits
@@ -120,6 +126,7 @@ def asked(ptx: str, kernel: str) -> Asked:
         _widens(body),
         _NAN.search(body) is not None,
         _free(flow),
+        _gathered(flow),
         _below(body, flow),
         _ROUNDED.search(body) is not None and _FREE.search(body) is not None,
         _WHOLE.search(body) is not None,
@@ -183,6 +190,11 @@ def _steps(flow: Flow, registers: set[str]) -> list[Step]:
 def _free(flow: Flow) -> tuple[int, ...]:
     read = {base for _, place in flow.loaded for base in flow.bases(place)}
     return tuple(sorted(int(base) for base in read - flow.leads()))
+
+
+def _gathered(flow: Flow) -> tuple[int, ...]:
+    led = [p for _, p in flow.loaded if any(step.place for step in _steps(flow, flow.closure({p})))]
+    return tuple(sorted({int(base) for place in led for base in flow.bases(place)}))
 
 
 def _widens(body: str) -> bool:

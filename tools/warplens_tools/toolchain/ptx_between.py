@@ -27,6 +27,7 @@ _ATOMIC_SHARED = re.compile(r"\b(?:atom|red)(?:\.\w+)*\.shared\b")
 _SHARED = re.compile(r"\b(ld|st)(?:\.\w+)*\.shared(?:\.\w+)*\s+[^\[;]*\[(%r\d+)")
 #: What is added by atomic operations on 32 bits, and a unit of each part of a word.
 _ADDED = re.compile(r"\b(?:atom|red)(?:\.\w+)*\.add\.[us]32\s+[^;]*,\s*(%?\w+);")
+_COUNTS = re.compile(r"\.(?:add|inc|dec)\b")
 _PARTS = frozenset({"256", "65536", "16777216"})
 
 
@@ -39,6 +40,8 @@ class Between(msgspec.Struct, frozen=True):
     written: frozenset[str] = frozenset()
     #: Changed by atomic operations.
     atomic: frozenset[str] = frozenset()
+    #: Counted up, or down, by atomic operations.
+    counted: frozenset[str] = frozenset()
     #: Read and written where loaded numbers, or floats, lead.
     led: frozenset[str] = frozenset()
     #: Whether it changes shared memory by atomic operations, and whether it reads and writes it where its inputs lead.
@@ -83,6 +86,10 @@ def unseen(baseline: Mapping[str, Between], candidate: Mapping[str, Between]) ->
         if new.packs and not known.packs:
             why = "the edit counts several numbers in one word, the kernel each in its own"
             return f"{why}: more than this run has may overflow"
+        looked = known.counted & new.counted & (new.read | new.cached) - known.read - known.cached
+        if looked:
+            where = f"behind parameter {int(min(looked)) + 1}"
+            return f"the edit looks at what blocks are counting up {where}, the kernel does not: {_CHANCE}"
         lost = (known.atomic & new.led) - new.atomic - known.led
         if lost:
             where = f"places behind parameter {int(min(lost)) + 1} that its inputs lead to"
@@ -99,13 +106,14 @@ def _body(text: str, kernel: str) -> str:
 
 
 def _of(flow: Flow, body: str, fenced: bool) -> Between:
-    cached, read, written, atomic = set[str](), set[str](), set[str](), set[str]()
+    cached, read, written, atomic, counted = (set[str]() for _ in range(5))
     led_reads, led_writes = set[str](), set[str]()
     for name, place in flow.accessed:
         bases = flow.bases(place)
         if name.startswith(("atom", "red.")):
             if ".shared" not in name:
                 atomic |= bases
+                counted |= bases if _COUNTS.search(name) else set()
             continue
         stores = name.startswith("st.")
         (written if stores else cached if ".nc" in name else read).update(bases)
@@ -116,6 +124,7 @@ def _of(flow: Flow, body: str, fenced: bool) -> Between:
         frozenset(read),
         frozenset(written | atomic),
         frozenset(atomic),
+        frozenset(counted),
         frozenset(led_reads & led_writes),
         _ATOMIC_SHARED.search(body) is not None,
         any(_is_led(flow, place) for place in _in_shared(body, "ld") & _in_shared(body, "st")),

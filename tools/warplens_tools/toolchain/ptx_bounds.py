@@ -18,12 +18,14 @@ from warplens_tools.toolchain.ptx_flow import bodies_of
 
 class Bounds(msgspec.Struct, frozen=True):
     """Of one kernel, how many of its loops: data alone end; data end, or a counter by then that goes up to a part of
-    some number; data end, or a counter; data alone end, by what goes up to what stays, by steps that differ; and
-    whether a loop that data alone end halves something."""
+    some number; data end, or a counter; of these a counter that goes up to a number of the text, or no further; data
+    alone end, by what goes up to what stays, by steps that differ; and whether a loop that data alone end halves
+    something."""
 
     open_ended: int = 0
     cut: int = 0
     scans: int = 0
+    held: int = 0
     skips: int = 0
     halves: bool = False
 
@@ -39,6 +41,8 @@ def cut_short(baseline: Mapping[str, Bounds], candidate: Mapping[str, Bounds]) -
         known = baseline.get(name, Bounds())
         if new.open_ended < known.open_ended and new.cut > known.cut and not known.halves:
             return "the edit bounds a loop that the kernel's data alone end, by a part of a number that it is given"
+        if new.scans - new.held < known.scans - known.held and new.held > known.held and not known.halves:
+            return "the edit looks no further than a number of its text, the kernel as far as it is told"
         if new.scans < known.scans and new.skips > known.skips and not new.halves:
             return (
                 "the edit goes by steps that follow data through what the kernel looks at one after the other"
@@ -53,6 +57,7 @@ def _of(loops: Sequence[Loop]) -> Bounds:
         len(open_ended),
         sum(loop.cut for loop in scans),
         len(scans),
+        sum((loop.held or loop.fixed) and not loop.halves for loop in scans),
         sum(loop.skips for loop in open_ended),
         any(loop.halves for loop in open_ended),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -55,6 +55,8 @@ class Loop(msgspec.Struct, frozen=True):
     keeps: bool
     #: What its counter goes up to is a part of some number: a quotient, a shift to the right, the smaller of two.
     cut: bool = False
+    #: All that its counter goes up to is no more than a number of the text.
+    held: bool = False
     #: It ends by what goes up to what stays, as a counter does, but by steps that differ from round to round.
     skips: bool = False
     #: It writes to an array of a thread's or block's own, further with each round, and asks nowhere how far.
@@ -188,6 +190,7 @@ class _Reading:
             looks=any(LOOKS.match(one.name) for one in here),
             keeps=any(one.name.startswith("st.local") for one in here),
             cut=bool(counted) and all(map(self._is_cut, counted)),
+            held=bool(counted) and all(map(self._is_held, counted)),
             skips=any(map(self._skips, compared)),
             grows=self._grows(here) and not any(map(_is_numbered, compared)),
         )
@@ -224,11 +227,22 @@ class _Reading:
     def _is_cut(self, one: Instruction) -> bool:
         """Whether what a counter is compared with was worked out, before the loop, by what makes numbers smaller; what
         was loaded is data's own."""
+        return self._comes_of(one, lambda made: made.name.startswith(_CUTS))
+
+    def _is_held(self, one: Instruction) -> bool:
+        """Whether it is the smaller of something and a number."""
+
+        def holds(made: Instruction) -> bool:
+            return made.name.startswith("min.") and any(map(self._is_constant, made.operands))
+
+        return self._comes_of(one, holds)
+
+    def _comes_of(self, one: Instruction, how: Callable[[Instruction], bool]) -> bool:
         left = [side for side in one.operands[:2] if not self._within(side)]
         seen = set(left)
         while left:
             for _, made in self._made.get(left.pop(), ()):
-                if made.name.startswith(_CUTS):
+                if how(made):
                     return True
                 more = set(registers_of(made)) - seen if made.name.startswith(_WORKS_OUT) else set()
                 seen |= more

@@ -46,14 +46,14 @@ def _parts(flow: Flow) -> Parts:
     # places are worked out so, too
     leads = flow.closure(flow.addresses)
     sums: dict[str, set[str]] = {"32": set(), "64": set()}
-    for register, width in _sums(flow):
+    for register, width in sums_of(flow):
         if register not in leads:
             sums[width].add(register)
     widened = _widened(flow, _handed_on(flow, sums["32"])) if sums["32"] else False
     return Parts(bool(sums["64"]), widened)
 
 
-def _sums(flow: Flow) -> Iterator[tuple[str, str]]:
+def sums_of(flow: Flow) -> Iterator[tuple[str, str]]:
     """What goes round in a loop and what is loaded is added to, by how many bits it has."""
     others = {
         flow.round[register]

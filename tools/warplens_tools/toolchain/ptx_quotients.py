@@ -9,15 +9,17 @@ where it is put right by what it leaves.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from warplens_tools.toolchain.ptx_bits import Bits
-from warplens_tools.toolchain.ptx_flow import Flow, kernels_of
+from warplens_tools.toolchain.ptx_flow import Flow, by_kernel, kernels_of
 from warplens_tools.toolchain.symbols import unit_free_name
 
 _PRODUCT = re.compile(r"(?:mul|mad)\.(?:lo|wide)\.[su](?:32|64)\Z")
 _UPPER = re.compile(r"mul\.hi\.[us](32|64)\Z")
 _ASKS = re.compile(r"\bsetp(?:\.\w+)*\.[us](?:32|64)\s+([^;]+);")
+#: A product of which the upper half is a quotient.
+_WIDE = re.compile(r"mul\.(?:wide|hi)\.[us](?:32|64)\Z")
 _SHIFTS = re.compile(r"(?:shr\.[us]|bfe\.[us])(?:32|64)\Z")
 _DIVIDES = re.compile(r"div\.[us](?:32|64)\Z")
 _HANDS_ON = re.compile(r"(?:mov|selp|cvt|add|sub)\.")
@@ -33,6 +35,41 @@ def by_reciprocals(baseline: frozenset[str], candidate: frozenset[str]) -> str:
     if candidate - baseline:
         return "the edit divides by products with a reciprocal of few bits, the kernel does not"
     return ""
+
+
+def quotients_in(ptx: str) -> dict[str, int]:
+    """How many quotients by constants each kernel of a unit works out, by the name that it has whatever the unit."""
+    return by_kernel(ptx, _quotients)
+
+
+def lost_elsewhere(baseline: Mapping[str, int], candidate: Mapping[str, int], judged: str) -> str:
+    """Which instantiation of the judged kernel divides by nothing any more in a candidate; "" for none."""
+    own = judged.partition("<")[0]
+    for name, many in candidate.items():
+        if (
+            name != judged
+            and "<" in name
+            and name.partition("<")[0] == own
+            and baseline.get(name, 0)
+            and not many
+        ):
+            return f"the edit leaves out of {name} what it divides by, which is not the instantiation that is compared"
+    return ""
+
+
+def _quotients(flow: Flow) -> int:
+    bits = Bits(flow)
+    return sum(
+        _DIVIDES.match(step.name) is not None
+        or (_WIDE.match(step.name) is not None and any(_is_large(bits.constant(s)) for s in step.sources[:2]))
+        for steps in flow.steps.values()
+        for step in steps
+    )
+
+
+def _is_large(number: int | None) -> bool:
+    """Whether a factor is one that a quotient by a constant is worked out with: of 31 bits and more."""
+    return number is not None and not -(1 << 30) < number < 1 << 30
 
 
 def _by_reciprocals(flow: Flow) -> bool:

@@ -25,8 +25,10 @@ _BOUND = re.compile(r"(?:<=?|!=)\(?([A-Za-z_]\w*)(?![\w(<\[.])|(?<![\w.\]>])([A-
 #: Numbers of the text, as they are and by names that look so.
 NUMBER = r"(?:\d[\da-fA-FxX']*[uUlL]*|k[A-Z]\w*|[A-Z][A-Z0-9_]+)"
 _LESS = re.compile(rf"\(?(?:\w+<=?{NUMBER}|{NUMBER}>=?\w+)\)?")
-#: The smaller of a name and a number, in whatever order; of two it is written as a call or as a choice.
-_CALL = re.compile(rf"\b(?:\w+::)*u?min(?:<[^<>]*>)?\((?:(\w+),{NUMBER}|{NUMBER},(\w+))\)")
+#: A name, or one more or less.
+_SOME = r"\(?(\w+)(?:[-+]\d+[uUlL]*)?\)?"
+#: The smaller of that and a number, in whatever order; of two it is written as a call or as a choice.
+_CALL = re.compile(rf"\b(?:\w+::)*u?min(?:<[^<>]*>)?\((?:{_SOME},{NUMBER}|{NUMBER},{_SOME})\)")
 _CHOICE = re.compile(
     rf"\(?(?:\b(\w+)<=?{NUMBER}\)?\?\1:{NUMBER}|\b(\w+)>=?{NUMBER}\)?\?{NUMBER}:\2"
     rf"|\b{NUMBER}<=?(\w+)\)?\?{NUMBER}:\3|\b{NUMBER}>=?(\w+)\)?\?\4:{NUMBER})"

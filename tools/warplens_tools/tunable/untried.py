@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import LOOPS
+from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.cuda.values.bindings import value_node
 from warplens_tools.cuda.values.constants import constants_of
 from warplens_tools.toolchain.ptx_marks import Line
@@ -34,6 +34,7 @@ from warplens_tools.tunable.conditions import (
 )
 from warplens_tools.tunable.source import File
 
+_STATEMENTS = LOOPS | {"if_statement", "expression_statement", "return_statement", "declaration"}
 #: Numbers that are compared with everywhere.
 _USUAL = frozenset({-1.0, 0.0, 1.0})
 _ALWAYS = "it came out the same on all inputs that were compared"
@@ -87,7 +88,7 @@ class _Cases:
                     # what it leads to speaks for itself, and the rest of a part is another part
                     continue
                 atom = next((a for a in self._may_be(statement, one) if not self._kernels(a, one)), None)
-                if atom is not None:
+                if atom is not None and not self._falls_back(statement, [other for _, other in never]):
                     said = " ".join(self._new.tree.code_of(atom).split())
                     yield f"line {line} of the edit asks `{said}`, which the kernel does not, and {_ALWAYS}"
         for line, statement in never:
@@ -145,6 +146,25 @@ class _Cases:
         names = {self._new.tree.code_of(name) for name in declared_names(statement)}
         return any(not names.isdisjoint(self._switches(guard)) for guard in self._new.guards(other))
 
+    def _falls_back(self, statement: Node, never: list[Node]) -> bool:
+        """Whether one of several conditions fails to what ran where another one did, and is the kernel's own code: all
+        of a function that is left behind a case that ends it, or what stands in its other branch."""
+        if statement.type != "if_statement" or len(list(atoms_of(statement))) < 2:
+            return False
+        condition, done = (statement.child_by_field_name(name) for name in ("condition", "consequence"))
+        if condition is None or done is None or "||" in self._new.tree.code_of(condition):
+            return False
+        other = statement.child_by_field_name("alternative")
+        rest = [other] if other is not None else []
+        if other is None and _ends(done):
+            left = statement.next_named_sibling
+            while left is not None:
+                rest.append(left)
+                left = left.next_named_sibling
+        parts = [node for one in rest for node in walk(one) if node.type in _STATEMENTS]
+        untried = {node.id for node in never}
+        return bool(parts) and all(self._has(one) and one.id not in untried for one in parts)
+
     def _goes_on(self, statement: Node, one: OneSided) -> bool:
         """Whether a loop around a statement goes on by what its comparison is with."""
         given = {value for c in one.constants if (value := value_of(c)) is not None} - _USUAL
@@ -192,6 +212,14 @@ def _is_within(statement: Node, condition: Node) -> bool:
     """Whether a statement is in one of the branches of a conditional one."""
     branches = (condition.child_by_field_name(name) for name in ("consequence", "alternative"))
     return any(b is not None and b.start_byte <= statement.start_byte < b.end_byte for b in branches)
+
+
+def _ends(branch: Node) -> bool:
+    """Whether nothing of a function comes after a branch of a condition."""
+    last = (
+        branch.named_children[-1] if branch.type == "compound_statement" and branch.named_children else branch
+    )
+    return last.type == "return_statement"
 
 
 def _near(one: float, other: float) -> bool:

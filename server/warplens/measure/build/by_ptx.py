@@ -10,6 +10,7 @@ from warplens.measure.build.unit import Unit
 from warplens_tools.toolchain.ptx_apart import overlaps
 from warplens_tools.toolchain.ptx_barriers import without_barriers
 from warplens_tools.toolchain.ptx_between import unseen
+from warplens_tools.toolchain.ptx_beyond import reads_beyond
 from warplens_tools.toolchain.ptx_bounds import cut_short
 from warplens_tools.toolchain.ptx_compared import by_digests, turned
 from warplens_tools.toolchain.ptx_directed import undirected
@@ -24,10 +25,13 @@ from warplens_tools.toolchain.ptx_lanes import narrower_lanes
 from warplens_tools.toolchain.ptx_least import moved_least
 from warplens_tools.toolchain.ptx_links import unfollowed
 from warplens_tools.toolchain.ptx_lists import runs_over
+from warplens_tools.toolchain.ptx_mates import by_mates
 from warplens_tools.toolchain.ptx_order import unordered
 from warplens_tools.toolchain.ptx_packed import packs_more
 from warplens_tools.toolchain.ptx_parts import narrower_parts
-from warplens_tools.toolchain.ptx_quotients import by_reciprocals
+from warplens_tools.toolchain.ptx_quotients import by_reciprocals, lost_elsewhere
+from warplens_tools.toolchain.ptx_reduced import put_off
+from warplens_tools.toolchain.ptx_room import without_room
 from warplens_tools.toolchain.ptx_roots import by_roots
 from warplens_tools.toolchain.ptx_rounds import rounds_unseen
 from warplens_tools.toolchain.ptx_scopes import narrower
@@ -36,6 +40,7 @@ from warplens_tools.toolchain.ptx_short import shortened
 from warplens_tools.toolchain.ptx_signs import without_signs
 from warplens_tools.toolchain.ptx_sums import coarser
 from warplens_tools.toolchain.ptx_tickets import out_of_turn
+from warplens_tools.toolchain.ptx_totals import in_floats
 from warplens_tools.toolchain.ptx_whole import coarser_fractions, less_whole
 from warplens_tools.toolchain.ptx_widths import narrowed
 from warplens_tools.toolchain.ptx_words import half_used
@@ -53,14 +58,16 @@ def why_not_by_ptx(
         lower: whether a lower precision is allowed.
         calls_more: whether the edited text calls functions of the math library that the other does not.
     """
-    found = _whatever_is_allowed(baseline, unit, wide)
+    found = _whatever_is_allowed(baseline, unit, judged, wide)
     return next(found if lower else chain(found, _as_precise(baseline, unit, judged, calls_more)), "")
 
 
-def _whatever_is_allowed(baseline: Unit, unit: Unit, wide: bool) -> Iterator[str]:
+def _whatever_is_allowed(baseline: Unit, unit: Unit, judged: str, wide: bool) -> Iterator[str]:
     """What no allowance of a lower precision makes right."""
     yield from _by_numbers(baseline, unit, wide)
     yield from _by_single_numbers(baseline, unit)
+    if why := lost_elsewhere(baseline.quotients, unit.quotients, judged):
+        yield why
     yield from _by_order(baseline, unit)
     yield from _by_data(baseline, unit)
     if why := undirected(baseline.directed, unit.directed):
@@ -83,6 +90,8 @@ def _by_numbers(baseline: Unit, unit: Unit, wide: bool) -> Iterator[str]:
         yield f"{why}: larger numbers than this program's would show it"
     if why := narrower_parts(baseline.parts, unit.parts):
         yield f"{why}: larger numbers than this program's may overflow it"
+    if why := put_off(baseline.reduced, unit.reduced):
+        yield f"{why}: longer loops than this program's may run over"
     if why := without_signs(baseline.signs, unit.signs):
         yield f"{why}: other data, or other types than this run's, may have such"
     if why := less_whole(baseline.whole, unit.whole):
@@ -95,6 +104,8 @@ def _by_single_numbers(baseline: Unit, unit: Unit) -> Iterator[str]:
     """What one number of many shows."""
     if why := half_used(baseline.words, unit.words):
         yield f"{why}: one number in four billion would show it"
+    if why := by_mates(baseline.mates, unit.mates):
+        yield f"{why}: two numbers that share it would show it"
     if why := moved_least(baseline.least, unit.least):
         yield f"{why}: numbers that wrap around would show it"
 
@@ -135,12 +146,18 @@ def _by_data(baseline: Unit, unit: Unit) -> Iterator[str]:
         yield f"{why}: other data may need more"
     if why := runs_over(baseline.lists, unit.lists):
         yield f"{why}: other data may need more"
+    if why := without_room(baseline.room, unit.room):
+        yield f"{why}: data that fill it would show it"
+    if why := reads_beyond(baseline.beyond, unit.beyond):
+        yield f"{why}: behind the last one there may be none"
     if why := unfollowed(baseline.links, unit.links):
         yield f"{why}: other links may lie otherwise"
 
 
 def _as_precise(baseline: Unit, unit: Unit, judged: str, calls_more: bool) -> Iterator[str]:
     """What is less precise."""
+    if why := in_floats(baseline.totals, unit.totals):
+        yield f"{why}: larger sums than this program's would show it"
     if why := coarser(baseline.sums, unit.sums):
         yield f"{why}: terms that cancel would show it"
     if why := less_exact(baseline.exact, unit.exact, unit.sums):

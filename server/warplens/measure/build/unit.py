@@ -20,6 +20,7 @@ from warplens_tools.toolchain.ptx_apart import Apart, apart_in
 from warplens_tools.toolchain.ptx_asm import escapes
 from warplens_tools.toolchain.ptx_barriers import Barriers, barriers_in
 from warplens_tools.toolchain.ptx_between import Between, between_in
+from warplens_tools.toolchain.ptx_beyond import Beyond, beyond_in
 from warplens_tools.toolchain.ptx_bounds import Bounds, bounds_in
 from warplens_tools.toolchain.ptx_compared import Compared, compared_in
 from warplens_tools.toolchain.ptx_directed import Directed, directed_in
@@ -34,10 +35,13 @@ from warplens_tools.toolchain.ptx_lanes import Lanes, lanes_in
 from warplens_tools.toolchain.ptx_least import Least, least_in
 from warplens_tools.toolchain.ptx_links import Links, links_in
 from warplens_tools.toolchain.ptx_lists import lists_in
+from warplens_tools.toolchain.ptx_mates import mates_in
 from warplens_tools.toolchain.ptx_order import Order, order_in
 from warplens_tools.toolchain.ptx_packed import Packed, packed_in
 from warplens_tools.toolchain.ptx_parts import Parts, parts_in
-from warplens_tools.toolchain.ptx_quotients import reciprocals_in
+from warplens_tools.toolchain.ptx_quotients import quotients_in, reciprocals_in
+from warplens_tools.toolchain.ptx_reduced import Reduced, reduced_in
+from warplens_tools.toolchain.ptx_room import Room, room_in
 from warplens_tools.toolchain.ptx_roots import roots_in
 from warplens_tools.toolchain.ptx_rounds import Rounds, rounds_in
 from warplens_tools.toolchain.ptx_scopes import Scopes, scopes_in
@@ -47,6 +51,7 @@ from warplens_tools.toolchain.ptx_signs import Signs, signs_in
 from warplens_tools.toolchain.ptx_state import reads_new_state
 from warplens_tools.toolchain.ptx_sums import sums_in
 from warplens_tools.toolchain.ptx_tickets import Tickets, tickets_in
+from warplens_tools.toolchain.ptx_totals import Totals, totals_in
 from warplens_tools.toolchain.ptx_whole import Whole, whole_in
 from warplens_tools.toolchain.ptx_widths import Widths, widths_in
 from warplens_tools.toolchain.ptx_words import Words, words_in
@@ -230,6 +235,36 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def least(self) -> dict[str, Least]:
         """What its kernels take the least of, kept as the widths are."""
         return least_in(self.ptx)
+
+    @cached_property
+    def totals(self) -> dict[str, Totals]:
+        """What its kernels add up as integers and what as floats, kept as the widths are."""
+        return totals_in(self.ptx)
+
+    @cached_property
+    def mates(self) -> frozenset[str]:
+        """The kernels whose lanes do the work of others by a digest, kept as the widths are."""
+        return mates_in(self.ptx)
+
+    @cached_property
+    def reduced(self) -> dict[str, Reduced]:
+        """Where its kernels take remainders of what they add up, kept as the widths are."""
+        return reduced_in(self.ptx)
+
+    @cached_property
+    def quotients(self) -> dict[str, int]:
+        """How many quotients by constants its kernels work out, kept as the widths are."""
+        return quotients_in(self.ptx)
+
+    @cached_property
+    def room(self) -> dict[str, Room]:
+        """Where its kernels ask whether there is room for a place that they draw, kept as the widths are."""
+        return room_in(self.ptx)
+
+    @cached_property
+    def beyond(self) -> dict[str, Beyond]:
+        """By which conditions its kernels read the next element, kept as the widths are."""
+        return beyond_in(self.ptx)
 
     @cached_property
     def lists(self) -> frozenset[str]:

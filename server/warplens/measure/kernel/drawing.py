@@ -26,7 +26,7 @@ _CATCHES: dict[VariantKind, int] = {
 }
 #: Other numbers by value: what conditions on lengths, rests and steps turn on.
 LENGTHS: frozenset[VariantKind] = frozenset(
-    {"less", "halved", "few", "more", "many", "raised", "reshaped", "numbers"}
+    {"less", "halved", "few", "more", "many", "raised", "reshaped", "numbers", "past"}
 )
 
 

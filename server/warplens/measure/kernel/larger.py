@@ -32,6 +32,7 @@ TWO_LARGER = (
     ),
 )
 REST = (
+    *each("one length by value past what is asked for", "past", 8),
     *each("one number by value of yet another size", "numbers", 3 * WAYS_OF, WAYS_OF),
     *each("one number by value that the kernel asks for", "numbers", 32, ASKS_FROM),
 )

@@ -14,6 +14,7 @@ _ONE_BUFFER = (
     *each("a few integers of one buffer far larger", "longer", BUFFERS),
     *each("one buffer of integers repeated", "repeated", BUFFERS),
     *each("a few other integers in one buffer", "nicked", BUFFERS),
+    *each("integers of one buffer no more than they were", "lowered", BUFFERS),
 )
 _FULL_RANGE = (
     *each("one buffer of integers of all sizes", "full", BUFFERS),
@@ -131,6 +132,28 @@ _ODD = (
     Variant("with rows of NaN", kind="voids"),
     *each("rows of NaN in one buffer", "voids", 3),
 )
+#: What is masked: whole parts of a row, however it is shared, and half of others.
+_MASKED = (
+    *(
+        Variant(f"with runs below all numbers in one buffer ({k + 1})", -1.0, kind="endmost", target=k)
+        for k in range(4)
+    ),
+    *(
+        Variant(f"with runs above all numbers in one buffer ({k + 1})", kind="endmost", target=k)
+        for k in range(2)
+    ),
+)
+#: Lengths of which there is more than one of the parts that code works by, beside what makes sums the largest.
+_PAST = (
+    *each("one length by value past what is asked for", "past", 12),
+    *(
+        beside(
+            Variant("one length by value past what is asked for", kind="past", target=k),
+            Variant("bytes at their largest", 1.0, kind="brim"),
+        )
+        for k in range(4)
+    ),
+)
 #: Each buffer by itself: a logarithm of one keeps no other from being negative.
 _MINGLED = (
     *drawn("other signs and sizes in each buffer", "mingled", 4),
@@ -232,6 +255,7 @@ VARIANTS = (
     Variant("with integers nearly all alike", kind="skewed"),
     Variant("with integers repeated", kind="repeated"),
     Variant("with short and empty rows", kind="stepped"),
+    Variant("with integers no more than they were", kind="lowered"),
     Variant("with mixed signs of integers", kind="turned"),
     Variant("with integers zero", kind="vacant"),
     *_LESS,
@@ -246,6 +270,8 @@ VARIANTS = (
     *_CENTRED,
     *_TAGGED,
     *_LINKED,
+    *_MASKED,
+    *_PAST,
     *_BELOW,
     *_SIZES,
     *_MINGLED,
@@ -283,13 +309,14 @@ ALTERNATIVES = (
         "with integers nearly all alike",
         "with integers repeated",
         "with short and empty rows",
+        "with integers no more than they were",
         "with mixed signs of integers",
         "with integers zero",
     ),
     tuple(v.name for v in _ONE_BUFFER),
     tuple(v.name for v in _LESS),
     ("with spikes", "with zeros filled"),
-    tuple(v.name for v in _ODD),
+    tuple(v.name for v in (*_ODD, *_MASKED)),
     tuple(v.name for v in _ASKED),
     tuple(v.name for v in (*_FIELDS, *_SPELLED, *_LIMBS)),
     tuple(v.name for v in _CENTRED),
@@ -313,6 +340,7 @@ LATE = frozenset(
     for v in (
         *_FULL_RANGE,
         *_FULLEST,
+        *_PAST,
         *_BELOW,
         *_SIZES,
         *_HIGH,

@@ -313,6 +313,7 @@ class Visits:
             rule=place.rule,
             unread=asked.unread,
             free=asked.free,
+            gathered=asked.gathered,
             widened=asked.widened,
             tells_nan=asked.nan,
             candidates=tuple(batch),

@@ -168,6 +168,7 @@ Part compare_range(const Expected& e, const std::uint8_t* got, const Tolerance& 
         for (std::size_t j = i; j < stop; ++j) {
             if (e.bytes[j] == got[j]) continue;
             ++part.difference.wrong;
+            ++part.difference.whole;
             ++part.difference.beyond;
             part.difference.first = std::min(part.difference.first, j);
         }
@@ -323,6 +324,7 @@ void Difference::merge(const Difference& other) {
     ratio = std::max(ratio, other.ratio);
     relative = std::max(relative, other.relative);
     wrong += other.wrong;
+    whole += other.whole;
     beyond += other.beyond;
     stray += other.stray;
     nan += other.nan;

@@ -92,6 +92,7 @@ struct Difference {
     double relative = 0;               // ||got - expected|| / ||expected||, floats only
     std::uint64_t wrong = 0, stray = 0;  // elements beyond their bound; changed though the baseline never writes them
     std::uint64_t beyond = 0;          // of the wrong: those that an allowed lower precision does not explain
+    std::uint64_t whole = 0;           // of the wrong: bytes of what is no float
     std::uint64_t nan = 0;             // NaN or infinity on one side only
     std::size_t first = SIZE_MAX;      // byte offset of the first wrong element
     bool scale = false;                // the norm is off by half or more: zeros, stale or missing results

@@ -337,6 +337,8 @@ void Inputs::find_pairs() {
         for (std::size_t o = 0; o < leads_.size(); ++o) {
             std::size_t end = 0, other_end = 0;
             const Typed *in = said(leads_[i], end), *out = said(leads_[o], other_end);
+            // what is read where loaded numbers lead is read before or after others write there, by chance
+            if (job_.gathered.count(leads_[i].parameter)) continue;
             if (!in || !out || !in->constant || out->constant || in->block == out->block || in->element == Element::other) continue;
             const std::size_t bytes = end - in->offset;
             if (in->element != out->element || in->width != out->width || bytes != other_end - out->offset) continue;

@@ -158,6 +158,7 @@ class Inputs {
     bool suits(const Word& word, Variant::Kind kind) const;
     void ask(const Word& word, std::uint8_t* at, Drawing& drawing) const;
     void meet(std::uint8_t* at, unsigned width, int own, const Drawing& drawing) const;
+    void pass(std::uint8_t* at, unsigned width, int own, const Drawing& drawing) const;
     void change_number(const Word& word, std::uint8_t* at, Drawing& drawing) const;
     void raise(std::uint8_t* at, unsigned width, std::mt19937_64& random) const;
     void settle(Element element, std::uint8_t* at, int own, const Drawing& drawing) const;

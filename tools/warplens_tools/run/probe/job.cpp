@@ -70,7 +70,7 @@ Variant read_variant(std::istringstream& line) {
         {"numbers", Variant::numbers}, {"fewer", Variant::fewer},
         {"voids", Variant::voids}, {"mingled", Variant::mingled}, {"plus", Variant::plus}, {"met", Variant::met}, {"ranks", Variant::ranks}, {"striped", Variant::striped},
         {"turned", Variant::turned}, {"stepped", Variant::stepped}, {"vast", Variant::vast},  {"few", Variant::few}, {"longer", Variant::longer}, {"endless", Variant::endless}, {"reached", Variant::reached},
-        {"standing", Variant::standing}, {"high", Variant::high}, {"aliased", Variant::aliased}, {"upper", Variant::upper}, {"nicked", Variant::nicked}, {"near", Variant::near}, {"halfway", Variant::halfway}, {"fields", Variant::fields}, {"centred", Variant::centred}, {"tagged", Variant::tagged}, {"brim", Variant::brim}, {"linked", Variant::linked},
+        {"standing", Variant::standing}, {"high", Variant::high}, {"aliased", Variant::aliased}, {"upper", Variant::upper}, {"nicked", Variant::nicked}, {"near", Variant::near}, {"halfway", Variant::halfway}, {"fields", Variant::fields}, {"centred", Variant::centred}, {"tagged", Variant::tagged}, {"brim", Variant::brim}, {"linked", Variant::linked}, {"lowered", Variant::lowered}, {"endmost", Variant::endmost}, {"past", Variant::past},
         {"settled", Variant::settled}, {"loose", Variant::loose}, {"masked", Variant::masked}, {"tables", Variant::tables}, {"against", Variant::against}, {"none", Variant::none}, {"minus", Variant::minus}};
     Variant v;
     std::string kind;
@@ -118,6 +118,7 @@ const std::map<std::string, Reader>& readers() {
         {"rule", [](Job& j, auto& s) { read_rule(s, j.rule); }},
         {"unread", [](Job& j, auto& s) { std::size_t index = 0; s >> index; j.unread.insert(index); }},
         {"free", [](Job& j, auto& s) { std::size_t index = 0; s >> index; j.free.insert(index); }},
+        {"gathered", [](Job& j, auto& s) { std::size_t index = 0; s >> index; j.gathered.insert(index); }},
         {"tells_nan", [](Job& j, auto&) { j.tells_nan = true; }},
         {"loose", [](Job& j, auto& s) { std::size_t index = 0; s >> index; j.loose.insert(index); }},
         {"tag", [](Job& j, auto& s) { std::size_t index = 0; s >> index; s >> j.tags[index]; }},

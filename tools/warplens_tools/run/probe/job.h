@@ -69,11 +69,13 @@ struct Parameter {
 // `fields` are keys in which bit fields are alike, or that are in order, by `scale` one of six ways, and of text letters of the other case, neighbours in each other's place, or the characters next to theirs; `centred` floats less
 // one of them; `tagged` numbers with bits that the kernel masks off before it is led by them; `brim` integers at the ends of
 // what their type holds, by `scale` one of six ways; `none` is a length by value of zero, `minus` zeros below zero here and
-// there. `infinities` lie in the same places of all buffers where `scale` says so. `tables` are
+// there. `lowered` are integers each of which is drawn between nothing and what it was, `endmost` runs of floats half or all
+// of which are infinite, all one way, by `scale`; `past` has a length by value further than twice what is asked for.
+// `infinities` lie in the same places of all buffers where `scale` says so. `tables` are
 // tables of pointers to what is only read, whose entries lead one or two elements further.
 struct Variant {
     // those before `scalars` are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, nicked, near, halfway, fields, centred, tagged, brim, linked, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, against, none, minus, moved };
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, nicked, near, halfway, fields, centred, tagged, brim, linked, lowered, endmost, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, against, none, minus, past, moved };
 
     static constexpr double kVanishing = 0.005;
 
@@ -112,8 +114,8 @@ struct Variant {
     bool any(Holds holds) const { return holds(*this) || std::any_of(beside.begin(), beside.end(), holds); }
     bool shortened() const { return kind == moved && scale == 0 && noise != 0; }
     bool own() const { return kind == moved && scale == 1 && noise == 0 && beside.empty(); }
-    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped || kind == longer || kind == reached || kind == upper || kind == nicked || kind == plus || kind == fields || kind == tagged || kind == brim || kind == linked; }
-    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == endless || kind == toggled || kind == many || kind == few || kind == reshaped || kind == numbers || kind == high || kind == aliased || kind == settled || kind == loose || kind == masked || kind == against || kind == none; }
+    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped || kind == longer || kind == reached || kind == upper || kind == nicked || kind == plus || kind == fields || kind == tagged || kind == brim || kind == linked || kind == lowered; }
+    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == endless || kind == toggled || kind == many || kind == few || kind == reshaped || kind == numbers || kind == high || kind == aliased || kind == settled || kind == loose || kind == masked || kind == against || kind == none || kind == past; }
     // Numbers by value, with buffers or, as -1, without.
     bool of_numbers() const { return by_value() || kind == asked || kind == below || kind == brim; }
     // Of what is passed by value, floats or pointers.
@@ -138,7 +140,7 @@ struct Variant {
     // Whole rows of zeros: what is divided by their sums is NaN or infinite where the kernel does not guard against it.
     bool empties() const { return any([](const Variant& v) { return v.kind == blanks || v.kind == striped || v.kind == halves || v.kind == naught || v.kind == vacant; }); }
     // Numbers that no program has but by mistake or on purpose: who differs there alone is not called wrong.
-    bool remote() const { return any([](const Variant& v) { return v.kind == vast || v.kind == aliased || v.kind == near || v.kind == none || v.kind == minus; }); }
+    bool remote() const { return any([](const Variant& v) { return v.kind == vast || v.kind == aliased || v.kind == near || v.kind == none || v.kind == minus || v.kind == endmost; }); }
 };
 
 // A `__device__` or `__constant__` variable. `live` names its twin in the running program, "" if it has none.
@@ -180,6 +182,7 @@ struct Job {
     bool tells_nan = false;            // the kernel asks what is NaN: what it makes of it is meant
     bool widened = false;              // doubles come of floats that the kernel has computed
     std::set<std::size_t> unread;      // parameters that the kernel never reads
+    std::set<std::size_t> gathered;    // pointers behind which loaded numbers lead to what is read
     std::set<std::size_t> free;        // pointers behind which no number leads anywhere or decides anything
     std::set<std::size_t> loose;       // integers that no address and no branch rests on
     std::map<std::size_t, std::uint64_t> tags;  // by pointer: bits that are masked off of what lies there

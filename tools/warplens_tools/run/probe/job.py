@@ -94,7 +94,9 @@ class JobParameter(msgspec.Struct, frozen=True):
 #: ones and all ones, bytes alone at their largest, all at their largest, at their lowest, at their largest with a sign,
 #: and limbs again, of which others are each other's complements. Links from each place to one before or behind it
 #: (`linked`), by `scale`: the last one, some, any that follow. Lengths by value may be less by `scale`, and two small
-#: numbers by value change places or be the same (`against`).
+#: numbers by value change places or be the same (`against`). Integers each of which is drawn between nothing and what
+#: it was (`lowered`); runs of floats half or all of which are infinite, one way by the sign of `scale` (`endmost`); a
+#: length by value further than twice what is asked for (`past`).
 VariantKind = Literal[
     "moved",
     "redrawn",
@@ -161,6 +163,9 @@ VariantKind = Literal[
     "against",
     "none",
     "minus",
+    "lowered",
+    "endmost",
+    "past",
 ]
 
 
@@ -248,6 +253,8 @@ class Job(msgspec.Struct, frozen=True):
     unread: tuple[int, ...] = ()
     #: Pointers among them behind which no number lies that leads anywhere or decides anything.
     free: tuple[int, ...] = ()
+    #: Pointers behind which loaded numbers lead to what is read.
+    gathered: tuple[int, ...] = ()
     #: Whether its code asks what is NaN: what it makes of that is meant.
     tells_nan: bool = False
     #: Whether doubles come of floats that it has computed, and have no more than their precision.
@@ -302,6 +309,7 @@ def encode_job(job: Job) -> str:
     lines += [f"rule {axis} {words}" for axis, words in enumerate(job.rule)]
     lines += [f"unread {index}" for index in job.unread]
     lines += [f"free {index}" for index in job.free]
+    lines += [f"gathered {index}" for index in job.gathered]
     lines += [f"loose {index}" for index in job.loose]
     lines += [f"below {index}" for index in job.below]
     lines += [f"tag {index} {bits}" for index, bits in job.tags]

@@ -152,7 +152,7 @@ extern "C" __global__ void warplens_turn(unsigned char* data, u64 count, u64 str
 // 19 more, 20 of given ones, 21 with -1 among them, 22 infinities, 23 four values, 24 small ones one larger, 25 runs of NaN, 26 one in sixteen what `limit` holds, 27 runs of it,
 // 28 columns of zeros, 29 other signs, 30 rising by little, 31 very large and very small, 32 a few far larger, 33 with other upper halves,
 // 34 a few others, 35 nearly the same several times, 36 halfway between whole numbers, 37 bit fields that are alike, or in
-// order, 38 around zero, 39 with bits of `limit`.
+// order, 38 around zero, 39 with bits of `limit`, 42 no more than they were, 43 runs of what `limit` holds and half of it.
 // `period` is the length of a row where it is known. Redrawn and permuted values are the buffer's own: an index stays in its
 // array.
 __device__ inline double uniform(u64 bits) { return double(bits >> 11) * 0x1p-53; }  // [0, 1)
@@ -289,10 +289,20 @@ __device__ T centred(const Source<T>& source, u64 i, u64 seed) {
     return isfinite(zero) ? static_cast<T>(static_cast<double>(source[i]) - zero) : source[i];
 }
 
+// Of runs of 64 a third stays, half of another third is what `limit` holds, and all of the rest: whatever part of a row
+// one thread has, there are rows in which that part is nothing else, and the row is.
+template <class T>
+__device__ T endmost(const Source<T>& source, u64 i, u64 seed) {
+    const u64 run = mix(seed + i / 64) % 3;
+    const bool stands = run == 2 || (run == 1 && mix(seed ^ i) >> 63);
+    return stands ? static_cast<T>(__longlong_as_double(static_cast<long long>(source.limit))) : source[i];
+}
+
 template <class T>
 __device__ T varied(const Source<T>& source, u64 i, unsigned kind, u64 seed) {
     const u64 bits = mix(seed + i);
     if (kind == 38) return centred(source, i, seed);
+    if (kind == 43) return endmost(source, i, seed);
     if (kind == 3) return filled_zero(source, i, seed);
     if (kind == 5) return blanked(source, i, seed);
     if (kind == 27) return is_void(source, i, seed) ? static_cast<T>(__longlong_as_double(static_cast<long long>(source.limit))) : source[i];
@@ -426,6 +436,8 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
         case 40: return at_brim<T>(i, source.limit, seed);
         case 41: return linked(source, i, source.limit, bits);
         case 39: return bits >> 62 ? source[i] : static_cast<T>(source[i] | (bits & source.limit));
+        // numbers of fewer bits, shorter lengths: what lies below zero stays
+        case 42: return source[i] >> (8 * sizeof(T) - 1) ? source[i] : static_cast<T>(bits % (u64{source[i]} + 1));
         case 24: return source[i] <= 64 ? static_cast<T>(source[i] + 1) : source[i];
         // keys that share all that 32 bits hold
         case 33: return bits >> 62 ? source[i] : static_cast<T>(source[bits % 2 ? i : mix(bits) % source.count] ^ u64{1} << (33 + bits / 2 % 28));

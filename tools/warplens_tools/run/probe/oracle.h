@@ -53,6 +53,12 @@ struct Case {
     Sight seen;                      // where its bounds were learned on the card
 };
 
+// A whole number of somebody's results that is another one: its stretch, where it lies there, and its 32 bits.
+struct Apart {
+    std::size_t stretch, at;
+    std::uint32_t value;
+};
+
 // How one run compares.
 struct Outcome {
     const char* state = "right";     // right, wrong, unproven
@@ -61,6 +67,7 @@ struct Outcome {
     bool bitwise = false;
     bool lowered = false;            // right only because a lower precision is allowed
     bool by_chance = false;          // the original does not always give its own results there
+    std::vector<Apart> apart;        // where whole numbers alone are wrong, and few of them: these
 };
 
 class Oracle {
@@ -132,6 +139,8 @@ class Oracle {
     static constexpr std::size_t kFewestCases = 3;
     // Results that are no further off than such a part of them may be so by rounding.
     static constexpr double kNear = 0.1;
+    // Of so many whole numbers at most it is asked whether rounding decides about them.
+    static constexpr std::size_t kMostApart = 64;
     // Whether less than that share of the time for learning is spent.
     bool affords(double share) const { return now() - started_ < share * budget_; }
     void stage(const std::string& name) { results_.write(Record("stage").add("name", name).add("seconds", now() - started_)); }
@@ -192,6 +201,8 @@ class Oracle {
     using Reader = std::function<const std::uint8_t*(std::size_t stretch)>;
     Outcome weigh(const Case& c, const Chunks& differing, const Reader& got);
     void find_links(const Case& own);
+    static void find_wholes(std::size_t stretch, const Expected& e, const std::uint8_t* got, std::vector<Apart>& apart);
+    bool rounding_decides(const Case& c, const Outcome& first);
     bool keeps_links(const Case& c, const Reader& reader);
     bool keeps_records(const Case& c, const std::vector<std::size_t>& record, const Reader& reader);
     bool stays_inside(Case& c);

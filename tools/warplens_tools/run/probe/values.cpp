@@ -107,6 +107,12 @@ void Inputs::put_floats(const Area& area, const Variant& variant, std::uint64_t 
         std::memcpy(&stands, &below, sizeof stands);
         return memory_.vary(area.stretch, Variant::specials, 0, seed, stands);
     }
+    if (variant.kind == Variant::endmost) {
+        const double infinite = std::copysign(std::numeric_limits<double>::infinity(), variant.scale);
+        std::uint64_t stands = 0;
+        std::memcpy(&stands, &infinite, sizeof stands);
+        return memory_.vary(area.stretch, Variant::endmost, 0, seed, stands);
+    }
     const bool in_rows = variant.kind == Variant::blanks || variant.kind == Variant::voids;
     std::uint64_t period = variant.kind == Variant::striped ? (lengths_.empty() ? 0 : lengths_[(static_cast<std::size_t>(variant.target) + job_.seed) % lengths_.size()]) : in_rows ? row(seed) : 0;
     // what is no longer than one row has none

@@ -122,6 +122,16 @@ bool Oracle::forgets(int parameter) const {
     return led;
 }
 
+// The words of results that are no floats and differ; of more than are looked at one more.
+void Oracle::find_wholes(std::size_t stretch, const Expected& e, const std::uint8_t* got, std::vector<Apart>& apart) {
+    for (std::size_t at = 0; at + 4 <= e.bytes.size() && apart.size() <= kMostApart; at += 4) {
+        if (!std::memcmp(&e.bytes[at], got + at, 4)) continue;
+        std::uint32_t value = 0;
+        std::memcpy(&value, got + at, sizeof value);
+        apart.push_back({stretch, at, value});
+    }
+}
+
 // Results that are not bitwise equal; `got` gives a stretch's contents, until it is asked for another's.
 Outcome Oracle::weigh(const Case& c, const Chunks& differing, const Reader& got) {
     Outcome worst;
@@ -142,6 +152,7 @@ Outcome Oracle::weigh(const Case& c, const Chunks& differing, const Reader& got)
         }
         const Outcome here = judge(compare(c.expected[i], bytes, tolerance_), c.expected[i], s, lowered);
         worst.difference.merge(here.difference);
+        if (here.difference.whole) find_wholes(i, c.expected[i], bytes, worst.apart);
         worst.lowered = worst.lowered || here.lowered;
         differs_only_outside = differs_only_outside && !c.expected[i].unordered &&
                                !std::memcmp(bytes, c.expected[i].bytes.data(), s.held());
@@ -151,6 +162,8 @@ Outcome Oracle::weigh(const Case& c, const Chunks& differing, const Reader& got)
         worst.state = here.state;
         worst.reason = here.reason;
     }
+    // not beside anything else that is wrong
+    if (worst.difference.wrong != worst.difference.whole) worst.apart.clear();
     for (const auto& record : records_) {
         if (!worst.reason.empty() || keeps_records(c, record, got)) continue;
         const Stretch& s = stretches_[record.back()];
