@@ -164,3 +164,72 @@ def test_a_variable_that_leaves_a_case_to_the_kernels_own_code_is_no_matter() ->
 def test_parts_of_a_length_go_on_with_the_next_one() -> None:
     assert _switched((8, "384")) == ""
     assert "asks `length - begin < 384" in _switched((8, "384"), text=SWITCHED.replace("+= 384", "+= length"))
+
+
+LEFT = """\
+__global__ void rows(const float* in, float* out, int n, int length, int reach) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0;
+    for (int k = 0; k < length; ++k) {
+        if (k < reach) sum += 1;
+        sum += in[i * length + k];
+    }
+    out[i] = sum;
+}
+"""
+FAST = """\
+__global__ void rows(const float* in, float* out, int n, int length, int reach) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0;
+    if (reach <= 64 && blockDim.x <= 640) {
+        for (int k = 0; k < min(reach, length); ++k) sum += 1 + in[i * length + k];
+        for (int k = reach; k < length; ++k) sum += in[i * length + k];
+        out[i] = sum;
+        return;
+    }
+    for (int k = 0; k < length; ++k) {
+        if (k < reach) sum += 1;
+        sum += in[i * length + k];
+    }
+    out[i] = sum;
+}
+"""
+
+
+def _left(after: str, *one_sided: tuple[int, tuple[str, ...]], places: tuple[int, ...] = ()) -> str:
+    def line(number: int) -> Line:
+        text = after.splitlines()[number - 1]
+        return Line(PATH, number, len(text) - len(text.lstrip()) + 1)
+
+    old, new = (File(text, parse(text, PATH)) for text in map(SourceText, (LEFT, after)))
+    found = tuple(OneSided(line(number), constants) for number, constants in one_sided)
+    tried = Untried(frozenset(map(line, places)), found)
+    return untried_cases(old, new, "rows", PATH, tried, frozenset())
+
+
+def test_one_of_several_conditions_may_fail_to_the_kernels_own_code_that_ran() -> None:
+    assert _left(FAST, (5, ("640",))) == ""
+    # alone, or where what is left is other code, or never ran
+    assert "blockDim.x <= 640" in _left(FAST.replace("reach <= 64 && ", ""), (5, ("640",)))
+    assert "blockDim.x <= 640" in _left(FAST.replace("sum += 1;\n", "sum += 2;\n"), (5, ("640",)))
+    assert "blockDim.x <= 640" in _left(FAST, (5, ("640",)), places=(15,))
+
+
+def test_a_loop_of_the_kernels_that_never_ran_is_whole() -> None:
+    places = (11, 12, 13)
+    assert _left(FAST, places=places) == ""
+    assert "does more" in _left(FAST.replace("        if (k < reach) sum += 1;\n", ""), places=(11, 12))
+
+
+def test_the_rest_that_never_ran_is_the_kernels() -> None:
+    rest = "    for (int k = 1024; k < length; ++k) {\n        sum -= in[i * length + k];\n    }\n    out[i] = sum;\n}"
+    after = LEFT.replace("k < length;", "k < min(length, 1024);").replace("    out[i] = sum;\n}", rest)
+    assert "line 10 of the edit never ran" in _left(after, places=(10,))
+    assert _left(after.replace("sum -=", "sum +="), places=(10,)) == ""
+
+
+def test_what_is_left_above_some_bits_is_a_number() -> None:
+    after = LEFT.replace("    float sum = 0;", "    float sum = 0;\n    if (length >> 12) { sum = 1; }")
+    assert "length >> 12" in _left(after, (5, ("4095",)))

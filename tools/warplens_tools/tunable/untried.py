@@ -34,6 +34,9 @@ from warplens_tools.tunable.conditions import (
 )
 from warplens_tools.tunable.source import File
 
+_SHIFTED = re.compile(r"(?:>>|<<)\s*([1-5]?\d)\b")
+#: Where a loop begins that does the rest of something is further than that.
+_FEW = 16
 _STATEMENTS = LOOPS | {"if_statement", "expression_statement", "return_statement", "declaration"}
 #: Numbers that are compared with everywhere.
 _USUAL = frozenset({-1.0, 0.0, 1.0})
@@ -94,6 +97,8 @@ class _Cases:
         for line, statement in never:
             if not self._stands(statement, [other for _, other in never]):
                 yield f"line {line} of the edit {_NEVER}, and the kernel has no such case"
+            elif self._is_partly(statement):
+                yield f"line {line} of the edit {_NEVER}, and the kernel's loop there does more, or something else"
 
     def _statements(self, places: Iterable[Line]) -> Iterator[tuple[int, Node]]:
         for place in sorted(places):
@@ -130,6 +135,8 @@ class _Cases:
                 value = number_of(self._new.tree.code_of(node)) if node is not None else value
             if value is not None:
                 yield float(value)
+        # whether anything is left above so many bits
+        yield from (2.0 ** int(found[1]) for found in _SHIFTED.finditer(self._new.tree.code_of(atom)))
 
     def _kernels(self, atom: Node, one: OneSided) -> bool:
         """Whether the kernel asks for what an atom of the edit asks for."""
@@ -185,12 +192,30 @@ class _Cases:
             return True
         if statement.type != "return_statement" and self._has(statement):
             return True
-        if self._has(guard) or all(self._asked(atom) for atom in atoms_of(guard)):
+        late = guard.type in LOOPS and self._begins_late(guard)
+        if not late and (self._has(guard) or all(self._asked(atom) for atom in atoms_of(guard))):
             return True
         switches = self._switches(guard)
         others = [n for n in never if n.type != "return_statement" and n.id != statement.id]
         same = [n for n in others if any(switches & self._switches(g) for g in self._new.guards(n))]
         return statement.type == "return_statement" and bool(same) and all(map(self._has, same))
+
+    def _is_partly(self, loop: Node) -> bool:
+        """Whether a loop goes round as one of the kernel's does, and is another one."""
+        body = loop.child_by_field_name("body")
+        if loop.type != "for_statement" or body is None or loop.child_by_field_name("initializer") is None:
+            return False
+        whole, inner = self._new.shape(loop), self._new.shape(body)
+        return whole.removesuffix(inner) in self._old.text and whole not in self._old.text
+
+    def _begins_late(self, guard: Node) -> bool:
+        """Whether a loop begins at a number of the edit's own: the rest of what ran."""
+        begins = guard.child_by_field_name("initializer")
+        own = {n for n in self._numbers(begins) if n >= _FEW} if begins is not None else set[float]()
+        return bool(own - {value for f in self._old.functions for value in self._numbers_in(f.body)})
+
+    def _numbers_in(self, body: Node) -> Iterator[float]:
+        yield from (float(value) for word in self._old.words(body) if (value := number_of(word)) is not None)
 
     def _has(self, statement: Node) -> bool:
         return self._new.shape(header_of(statement)) in self._old.text
