@@ -49,6 +49,7 @@ _ROUNDED = re.compile(r"\bsub\.r[nzmp](?:\.ftz)?\.f32\b")
 _FREE = re.compile(r"\b(?:(?:add|sub|mul)(?:\.ftz)?|fma\.rn(?:\.ftz)?)\.f32\b")
 #: Floats that are made whole numbers, of whatever type.
 _WHOLE = re.compile(r"\bcvt\.r[nzmp]i(?:\.ftz)?(?:\.sat)?\.\w+\.f(?:32|64)\b")
+_INFINITE = re.compile(r"\b(?:0f[7F]F800000|0d[7F]FF0{13})\b", re.IGNORECASE)
 _ADDED = re.compile(r"\badd\.s(?:16|32|64)\s+%\w+,\s*%\w+,\s*(-\d+);")
 #: Floats that are rounded where they are made; those in shared memory are where others are.
 _COMPUTED = re.compile(
@@ -84,6 +85,8 @@ class Asked(msgspec.Struct, frozen=True):
     rounded: bool = False
     #: Whether floats are made whole numbers.
     whole: bool = False
+    #: Whether there are infinities in the code: as where nothing was found yet, or is left out.
+    infinite: bool = False
     #: By pointer the bits that are masked off of 32-bit numbers that lie there.
     tags: tuple[tuple[int, int], ...] = ()
 
@@ -130,6 +133,7 @@ def asked(ptx: str, kernel: str) -> Asked:
         _below(body, flow),
         _ROUNDED.search(body) is not None and _FREE.search(body) is not None,
         _WHOLE.search(body) is not None,
+        _INFINITE.search(body) is not None,
         _tags(body, flow),
     )
 

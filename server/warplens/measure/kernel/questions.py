@@ -26,6 +26,25 @@ _LOST_SECONDS, _LOST_STARTS = 8.0, 2
 _MOST_ASKED = 16
 #: Integers that lead further, on larger copies of memory.
 _LEADS = frozenset({"flags", "plus", "redrawn", "asked"})
+#: What leads nowhere that the program's own numbers do not: floats, and integers that are no larger.
+_TAME = frozenset(
+    {
+        *(
+            "moved",
+            "signs",
+            "zeros",
+            "spikes",
+            "blanks",
+            "specials",
+            "infinities",
+            "voids",
+            "halves",
+            "naught",
+        ),
+        *("shifted", "ties", "mingled", "striped", "vast", "near", "halfway", "centred", "minus", "endmost"),
+        *("lowered", "vacant", "standing"),
+    }
+)
 _PAST_LIMIT = "the kernel itself ran past its time limit"
 
 
@@ -53,11 +72,14 @@ class Questions:
         #: Seconds of visits that it ended.
         self.lost_seconds = 0.0
         self._crashed: Counter[str] = Counter()
+        self._tamed = False
 
-    def drawn(self, *, rounded: bool = True, whole: bool = True) -> tuple[Variant, ...]:
+    def drawn(
+        self, *, rounded: bool = True, whole: bool = True, infinite: bool = True
+    ) -> tuple[Variant, ...]:
         """Sets of inputs for one visit; `rounded`: the kernel says how its differences are rounded, `whole`: it rounds
-        to whole numbers."""
-        out = {"near": not rounded, "halfway": not whole}
+        to whole numbers, `infinite`: infinities stand in its code."""
+        out = {"near": not rounded, "halfway": not whole, "endmost": not infinite}
         meant = [v for v in self.variants if not out.get(v.kind)]
         return drawn(meant, thorough=self._thorough, shortened=self._shortened)
 
@@ -136,8 +158,12 @@ class Questions:
             self._no_rooms()
 
     def _ask_no_more(self, stood: set[str]) -> None:
-        """Leave all but the questions that it has stood."""
-        self._keep([v for v in self.variants if f"variant {v.name}" in stood])
+        """Leave all but the questions that it has stood, and at first what leads no further than its own inputs."""
+        tame = frozenset[str]() if self._tamed else _TAME
+        self._tamed = True
+        self._keep(
+            [v for v in self.variants if f"variant {v.name}" in stood or (v.kind in tame and not v.beside)]
+        )
         self._no_rooms()
         if self.fill and "fill" not in stood:
             self.fill = False

@@ -33,6 +33,7 @@ from warplens_tools.run.probe.records import (
     ResultRecord,
 )
 from warplens_tools.run.probe.visit import ProbeRun, run_with_probe
+from warplens_tools.toolchain.ptx_asks import Asked
 from warplens_tools.toolchain.ptx_asks import asked as asked_of
 from warplens_tools.toolchain.ptx_chance import by_chance
 from warplens_tools.toolchain.ptx_marks import MARKS
@@ -302,7 +303,7 @@ class Visits:
             ),
             variables=place.variables,
             held=place.held,
-            variants=self._variants(rounded=asked.rounded, whole=asked.whole),
+            variants=self._variants(asked),
             rooms=() if self._look.sifts else self.asks.rooms(),
             constants=joined(asked.constants, (c for one in batch for c in one.constants)),
             loose=modes.loose,
@@ -355,8 +356,8 @@ class Visits:
             },
         )
 
-    def _variants(self, *, rounded: bool, whole: bool) -> tuple[Variant, ...]:
-        drawn = self.asks.drawn(rounded=rounded, whole=whole)
+    def _variants(self, asked: Asked) -> tuple[Variant, ...]:
+        drawn = self.asks.drawn(rounded=asked.rounded, whole=asked.whole, infinite=asked.infinite)
         # the program's own inputs are the first
         return drawn[: FIRST_CASES - 1] if self._look.sifts else drawn
 
