@@ -1521,6 +1521,123 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
+    "own-slots": (
+        Sample(
+            "a sum of each thread",
+            kernel("__shared__ float s[256]; s[threadIdx.x] = 0; for (int j = 0; j < n; ++j) s[threadIdx.x] += "
+                   "a[j * n + i]; "
+                   "o[i] = s[threadIdx.x];"),
+            finds=True,
+        ),
+        Sample(
+            "a point of each thread",
+            kernel("__shared__ float s[512]; s[threadIdx.x * 2] = a[i]; s[threadIdx.x * 2 + 1] = a[i + n]; "
+                   "for (int j = 0; j < n; ++j) o[i] += s[2 * threadIdx.x] * s[2 * threadIdx.x + 1];"),
+            finds=True,
+        ),
+        Sample(
+            "of both axes",
+            kernel("__shared__ float s[16][16]; s[threadIdx.y][threadIdx.x] = a[i]; o[i] = "
+                   "s[threadIdx.y][threadIdx.x];"),
+            finds=True,
+        ),
+        Sample(
+            "an element of a row for all of its threads",
+            kernel("__shared__ float s[16]; if (threadIdx.y == 0) s[threadIdx.x] = a[i]; __syncthreads(); "
+                   "o[i + threadIdx.y * n] = s[threadIdx.x];"),
+            finds=False,
+        ),
+        Sample(
+            "the next thread's element",
+            kernel("__shared__ float s[257]; s[threadIdx.x] = a[i]; __syncthreads(); o[i] = s[threadIdx.x + 1];"),
+            finds=False,
+        ),
+        Sample(
+            "handed on",
+            kernel("__shared__ float s[256]; s[threadIdx.x] = a[i]; sum(s); o[i] = s[threadIdx.x];"),
+            finds=False,
+        ),
+        Sample(
+            "added to by others",
+            kernel("__shared__ float s[256]; s[threadIdx.x] = 0; __syncthreads(); atomicAdd(&s[threadIdx.x], a[i]); "
+                   "o[i] = s[threadIdx.x];"),
+            finds=False,
+        ),
+        Sample(
+            "a column of run-time indices",
+            kernel("__shared__ float s[4096]; for (int j = 0; j < 16; ++j) s[j * 256 + threadIdx.x] = a[i + j * n]; "
+                   "o[i] = s[(n & 15) * 256 + threadIdx.x];"),
+            finds=False,
+        ),
+    ),
+    "alike-loops": (
+        Sample(
+            "a sum that each thread of the block adds up",
+            kernel("float s = 0; for (int j = 0; j < n; ++j) s += a[blockIdx.x * n + j]; o[i] = a[i] / s;"),
+            finds=True,
+        ),
+        Sample(
+            "a schedule that nothing changes",
+            kernel("int t[256]; int j = i; for (int u = 0, k = 0; u < 256; ++u) { k = (k + u * n) & 255; t[k] = "
+                   "t[u] + (int)a[u]; } "
+                   "j = t[j & 255]; o[i] = j;"),
+            finds=True,
+        ),
+        Sample(
+            "a plane's sum for each of its elements",
+            kernel("int c = i / n; float s = 0; for (int j = 0; j < n; ++j) s += a[c * n + j]; o[i] = a[i] - s / n;"),
+            finds=True,
+        ),
+        Sample(
+            "a row for all threads along x",
+            kernel("int r = threadIdx.y; float s = 0; for (int j = 0; j < n; ++j) s += a[r * n + j]; o[r * n + "
+                   "i] = s;"),
+            finds=True,
+        ),
+        Sample("each its own row", kernel("float s = 0; for (int j = 0; j < n; ++j) s += a[i * n + j]; o[i] = "
+                                          "s;"), finds=False),
+        Sample(
+            "dealt out",
+            kernel("float s = 0; for (int j = threadIdx.x; j < n; j += 256) s += a[blockIdx.x * n + j]; "
+                   "atomicAdd(o, s);"),
+            finds=False,
+        ),
+        Sample(
+            "by one thread",
+            kernel("if (threadIdx.x == 0) { float s = 0; for (int j = 0; j < n; ++j) s += a[blockIdx.x * n + "
+                   "j]; *o = s; }"),
+            finds=False,
+        ),
+        Sample(
+            "each thread's own value in it",
+            kernel("float s = 0, x = a[i]; for (int j = 0; j < n; ++j) s += fabsf(a[j] - x); o[i] = s;"),
+            finds=False,
+        ),
+        Sample(
+            "left by each thread's own test",
+            kernel("float s = 0; for (int j = 0; j < n; ++j) { s += a[j]; if (s > a[i]) break; } o[i] = s;"),
+            finds=False,
+        ),
+        Sample(
+            "what a function makes of its thread",
+            kernel("float s = 0; for (int j = 0; j < n; ++j) s += own(a, j); o[i] = s;",
+                   "__device__ float own(const float *a, int j) { return a[j * 32 + threadIdx.x]; }\n"),
+            finds=False,
+        ),
+        Sample(
+            "weights into registers",
+            kernel("float w[64]; for (int j = 0; j < 64; ++j) w[j] = a[j]; o[i] = w[n & 1] * a[i] + w[0];"),
+            finds=False,
+        ),
+        Sample("few iterations", kernel("float s = 0; for (int j = 0; j < 8; ++j) s += a[j]; o[i] = s;"), finds=False),
+        Sample(
+            "tiles that the block waits for",
+            kernel("__shared__ float t[256]; float s = 0; for (int j = 0; j < n; j += 256) { t[threadIdx.x] = "
+                   "a[j + threadIdx.x]; "
+                   "__syncthreads(); for (int k = 0; k < 8; ++k) s += t[k]; __syncthreads(); } o[i] = s;"),
+            finds=False,
+        ),
+    ),
     "fragment-loads": (
         Sample(
             "from global memory",

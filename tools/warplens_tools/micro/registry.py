@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 
 from warplens_tools.micro import (
     aliasing_reload,
+    alike_loops,
     alike_neighbours,
     all_pairs,
     allocation_in_loop,
@@ -61,6 +62,7 @@ from warplens_tools.micro import (
     occupancy_shared_memory,
     one_load_in_flight,
     one_warp_blocks,
+    own_slots,
     owned_sums,
     pageable_transfer,
     partial_warps,
@@ -108,6 +110,7 @@ TOOLS: tuple[type[MicroTool], ...] = (
     global_atomic_contention.GlobalAtomicContention,
     scattered_atomics.ScatteredAtomics,
     owned_sums.OwnedSums,
+    own_slots.OwnSlotsInShared,
     updates_by_data.UpdatesByData,
     unguarded_sums.UnguardedSums,
     l2_thrashing.L2Thrashing,
@@ -171,6 +174,7 @@ TOOLS: tuple[type[MicroTool], ...] = (
     generator_states.GeneratorStates,
     fragment_loads.FragmentLoads,
     repeated_work.RepeatedWork,
+    alike_loops.AlikeLoops,
     all_pairs.AllPairs,
     sfu_bound.SfuBound,
     warp_divergence.WarpDivergence,
