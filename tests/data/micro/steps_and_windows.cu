@@ -31,7 +31,7 @@ __global__ void blurred_by_tile(float *__restrict__ out, const float *__restrict
     if (x >= width || y >= height) return;
     float sum = 0.0f;
     for (int dy = 0; dy < 5; ++dy)
-        for (int dx = 0; dx < 5; ++dx) sum += tile[threadIdx.y + dy][threadIdx.x + dx];
+        for (int dx = 0; dx < 5; ++dx) sum += tile[threadIdx.y + dy][threadIdx.x + dx];  // expect: shared-windows
     out[y * width + x] = sum;
 }
 

@@ -1638,6 +1638,48 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
+    "shared-windows": (
+        Sample(
+            "along two axes",
+            kernel(
+                "__shared__ float s[40][40]; s[threadIdx.y][threadIdx.x] = a[i]; float v = 0; "
+                "for (int y = 0; y < 5; ++y) for (int x = 0; x < 5; ++x) "
+                "v = fminf(v, s[threadIdx.y + y][threadIdx.x + x]); o[i] = v;"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "along one",
+            kernel(
+                "__shared__ float s[300]; s[threadIdx.x] = a[i]; float v = 0; for (int x = -8; x <= 8; ++x) "
+                "v += a[x + 8] * s[threadIdx.x + 8 + x]; o[i] = v;"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "three elements",
+            kernel(
+                "__shared__ float s[300]; s[threadIdx.x] = a[i]; float v = 0; for (int x = 0; x < 3; ++x) "
+                "v += a[x] * s[threadIdx.x + x]; o[i] = v;"
+            ),
+            finds=False,
+        ),
+        Sample(
+            "rows of a product",
+            kernel(
+                "__shared__ float s[32][32], t[32][32]; float v = 0; for (int k = 0; k < 32; ++k) "
+                "v += s[threadIdx.y][k] * t[k][threadIdx.x]; o[i] = v;"
+            ),
+            finds=False,
+        ),
+    ),
+    "reduction-per-element": (
+        Sample(
+            "no instructions to see",
+            kernel("float v = a[i]; v += __shfl_down_sync(~0u, v, 16); o[i] = v;"),
+            finds=False,
+        ),
+    ),
     "fragment-loads": (
         Sample(
             "from global memory",

@@ -71,7 +71,7 @@ class WindowLoads(MicroTool):
             yield self._stencil(around[0])
 
     def _window(self, first: Window) -> Finding:
-        taps = _taps(first)
+        taps = taps_of(first)
         if first.summed:
             return self._sum(first, taps)
         return self.finding(
@@ -131,7 +131,8 @@ class WindowLoads(MicroTool):
         )
 
 
-def _taps(window: Window) -> str:
+def taps_of(window: Window) -> str:
+    """ "of 5 x 5 elements", or over which variables, of a window."""
     if window.outer is None:
         return f"of {window.inner.trips} elements" if window.inner.trips else f"over {window.inner.variable}"
     rows, columns = window.outer.trips, window.inner.trips

@@ -35,6 +35,7 @@ _SETS = frozenset({"init_declarator", "assignment_expression"})
 #: What a loop steps by one, and how many of them go together.
 _BY_ONE = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\+\+|--)|(?:\+\+|--)\s*([A-Za-z_]\w*)")
 _TOGETHER = 2
+_NAMES = frozenset({"identifier", "field_expression"})
 _NEEDED = re.compile(r"\bfor\b")
 #: Axes along which threads lie one element apart.
 _AXES = tuple(f"{of}.{axis}" for of in ("threadIdx", "blockIdx") for axis in "xyz")
@@ -63,6 +64,19 @@ def windows(tree: SourceTree, kernel: Kernel) -> tuple[Window, ...]:
     if expanded is None:
         return ()
     return _in_body(_Reader(expanded, kernel)) or _in_calls(tree, kernel, expanded)
+
+
+def shared_windows(tree: SourceTree, kernel: Kernel) -> tuple[Window, ...]:
+    """As `windows`, of what the kernel reads from shared memory around each thread's own place there, whether it adds
+    it up as it is or not."""
+    expanded = kernel_tree(tree, kernel)
+    if expanded is None or not any(a.space == "shared" for a in kernel.arrays):
+        return ()
+    reader = _Reader(expanded, kernel)
+    loops = [n for n in walk(reader.body) if n.type == "for_statement"]
+    pairs = tuple(w for n in loops if (w := reader.window(n, shared=True)) is not None)
+    lines = (w for n in loops if (w := reader.line(n, weighted=True)) is not None)
+    return pairs or tuple(w for w in lines if w.shared)
 
 
 def _in_body(reader: _Reader) -> tuple[Window, ...]:
@@ -96,8 +110,8 @@ class _Reader:
         #: Shared and local arrays, with pointers into them.
         self.kept = names_from(code, frozenset(a.name for a in kernel.arrays if a.space != "global"))
 
-    def window(self, inner: Node) -> Window | None:
-        """The read of a window whose inner loop that is."""
+    def window(self, inner: Node, *, shared: bool = False) -> Window | None:
+        """The read of a window whose inner loop that is, of global memory or of shared memory."""
         around = [n for n in loops_around(self.tree, inner) if n.type == "for_statement"]
         if not around or any(n.type in LOOPS and n.id != inner.id for n in walk(inner)):
             return None
@@ -107,20 +121,22 @@ class _Reader:
         code = self.tree.code_of(around[-1])
         moved = [names_from(code, frozenset({loop.variable})) for loop in loops]
         if not all(
-            self._is_offset(node, loop) for node, loop in zip((around[-1], inner), loops, strict=True)
+            self._is_offset(node, loop, places=shared)
+            for node, loop in zip((around[-1], inner), loops, strict=True)
         ):
             return None
         gathered = self._gathered(around[-1], {loop.variable for loop in loops})
-        for read in self._reads(inner):
+        for read in self._reads(inner, shared=shared):
             words = set(_WORD.findall(self.tree.code_of(read)))
             if words & gathered:
                 continue
             if all(words & names for names in moved) and self._is_own(read, words):
-                return Window(self.tree.span(read), self._name(read), loops[0], loops[1])
+                return Window(self.tree.span(read), self._name(read), loops[0], loops[1], shared=shared)
         return None
 
-    def line(self, loop: Node) -> Window | None:
-        """The read of a window along one axis, whose loop that is: it adds its variable to the thread's place."""
+    def line(self, loop: Node, *, weighted: bool = False) -> Window | None:
+        """The read of a window along one axis, whose loop that is: it adds its variable to the thread's place. Of
+        shared memory what is added up as it is, with `weighted` what is not as well."""
         found = self.forms.loop(loop)
         if (found.trips is not None and found.trips < IN_LINE) or self._is_list(loop):
             return None
@@ -135,7 +151,9 @@ class _Reader:
             for read in self._reads(loop, shared=shared) if sums or around else ():
                 summed = _is_summed(read)
                 at_place = around and found.variable in _WORD.findall(self.tree.code_of(read))
-                if (at_place or any(self._leads(n, read) for n in sums)) and (summed or not shared):
+                if (at_place or any(self._leads(n, read) for n in sums)) and (
+                    summed or not shared or weighted
+                ):
                     return Window(self.tree.span(read), self._name(read), None, found, summed, shared)
         return None
 
@@ -188,7 +206,7 @@ class _Reader:
         form = (
             self.forms.form(index.named_children[0]) if index is not None and index.named_children else None
         )
-        return bool(words & self.own) and not (form is not None and form.uniform)
+        return bool(words & (self.own | {"threadIdx"})) and not (form is not None and form.uniform)
 
     def _gathered(self, around: Node, variables: set[str]) -> frozenset[str]:
         """Names worked out from how far the thread's place is from a multiple of a loop's variable, `x - c * step`:
@@ -232,14 +250,14 @@ class _Reader:
         by_one = loop.step is not None and loop.step.value in (1, -1)
         return bool(loop.variable) and by_one and (loop.trips is None or FEWEST <= loop.trips <= MOST)
 
-    def _is_offset(self, node: Node, loop: Loop) -> bool:
+    def _is_offset(self, node: Node, loop: Loop, *, places: bool = False) -> bool:
         """Whether a loop goes through offsets that are added to a place of the thread's own, or through places that
-        begin at one."""
+        begin at one. `places` as for `_adds`."""
         header = node.child_by_field_name("initializer")
         begins = header is not None and bool(set(_WORD.findall(self.tree.code_of(header))) & self.own)
         bound = node.child_by_field_name("condition")
         ends = bound is not None and bool(set(_WORD.findall(self.tree.code_of(bound))) & self.own)
-        return (begins and ends) or any(self._adds(n, loop.variable) for n in walk(node))
+        return (begins and ends) or any(self._adds(n, loop.variable, places=places) for n in walk(node))
 
     def _adds(self, node: Node, variable: str, *, places: bool = False) -> bool:
         """`x - radius + dx`, of which `x` is the thread's and `dx` the loop's, neither of them multiplied; with
@@ -250,8 +268,10 @@ class _Reader:
             return False
         if places and any(_is_scaled_down(n) for n in _around(node)):
             return False
-        added = {self.tree.code_of(n): n for n in addends(node, _SUMS) if n.type == "identifier"}
-        own = (n for name, n in added.items() if name != variable and name in self.own)
+        added = {self.tree.code_of(n): n for n in addends(node, _SUMS) if n.type in _NAMES}
+        own = (
+            n for name, n in added.items() if name != variable and (name in self.own or _is_index(n, name))
+        )
         return variable in added and any(not places or self._is_place(n) for n in own)
 
     def _reads(self, inner: Node, *, shared: bool = False) -> Iterator[Node]:
@@ -318,6 +338,11 @@ def _is_summed(read: Node) -> bool:
         and around is not None
         and around.type == "assignment_expression"
     )
+
+
+def _is_index(node: Node, name: str) -> bool:
+    """`threadIdx.x`"""
+    return node.type == "field_expression" and name.split(".")[0].strip() == "threadIdx"
 
 
 def _is_scaled_down(node: Node) -> bool:
