@@ -46,7 +46,7 @@ __global__ void tiles(float *__restrict__ out, const float *__restrict__ in, int
     for (int first = 0; first < n; first += 256) {
         tile[threadIdx.x] = in[first + threadIdx.x];  // hint: unoverlapped-copy
         __syncthreads();
-        for (int k = 0; k < 256; ++k) sum += tile[k] * sum;
+        for (int k = 0; k < 256; ++k) sum += tile[k] * sum;  // expect: alike-loops
         __syncthreads();
     }
     out[blockIdx.x * 256 + threadIdx.x] = sum;

@@ -36,7 +36,8 @@ __global__ void first_lane(float *__restrict__ out, const float *__restrict__ in
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     float x = i < n ? in[i] : 0.0f;
-    for (int offset = 16; offset > 0; offset >>= 1) x += __shfl_down_sync(0xffffffffu, x, offset);
+    for (int offset = 16; offset > 0; offset >>= 1)
+        x += __shfl_down_sync(0xffffffffu, x, offset);  // expect: reduction-per-element
     if (threadIdx.x % 32 == 0) {
         out[i / 32] = x;
     }

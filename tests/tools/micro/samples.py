@@ -1673,10 +1673,51 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             finds=False,
         ),
     ),
-    "reduction-per-element": (
+    "warp-tree-in-shared": (
         Sample(
-            "no instructions to see",
-            kernel("float v = a[i]; v += __shfl_down_sync(~0u, v, 16); o[i] = v;"),
+            "written one by one",
+            kernel(
+                "__shared__ volatile float s[256]; int t = threadIdx.x; s[t] = a[i]; "
+                "if (t % 32 < 16) s[t] += s[t + 16]; if (t % 32 < 8) s[t] += s[t + 8]; s[t] += s[t + 4]; s[t] += s[t + 2]; s[t] += s[t + 1]; o[i] = s[t];"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "in a function",
+            kernel(
+                "__shared__ float s[256]; s[threadIdx.x] = a[i]; last(s, threadIdx.x); o[i] = s[0];",
+                "__device__ void last(volatile float *s, int t) { s[t] = fmaxf(s[t], s[t + 8]); "
+                "s[t] = fmaxf(s[t], s[t + 4]); s[t] = fmaxf(s[t], s[t + 2]); }\n",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "by halves of a warp",
+            kernel(
+                "__shared__ float s[256]; int t = threadIdx.x; s[t] = a[i]; for (int d = 16; d > 0; d >>= 1) "
+                "{ if (t % 32 < d) s[t] += s[t + d]; __syncwarp(); } o[i] = s[t];"
+            ),
+            finds=True,
+        ),
+        Sample(
+            "over the block",
+            kernel(
+                "__shared__ float s[256]; int t = threadIdx.x; s[t] = a[i]; for (int d = 128; d > 0; d >>= 1) "
+                "{ __syncthreads(); if (t < d) s[t] += s[t + d]; } o[i] = s[0];"
+            ),
+            finds=False,
+        ),
+        Sample(
+            "a barrier for each step",
+            kernel(
+                "__shared__ float s[256]; int t = threadIdx.x; s[t] = a[i]; __syncthreads(); s[t] += s[t + 16]; "
+                "__syncthreads(); s[t] += s[t + 8]; __syncthreads(); s[t] += s[t + 4]; o[i] = s[0];"
+            ),
+            finds=False,
+        ),
+        Sample(
+            "a stencil",
+            kernel("__shared__ float s[300]; int t = threadIdx.x; s[t] = a[i]; o[i] = s[t] + s[t + 1] + s[t + 2];"),
             finds=False,
         ),
     ),

@@ -37,6 +37,7 @@ from warplens_tools.cuda.values.loop_headers import (
     iterations,
     step_of,
 )
+from warplens_tools.cuda.values.made_vectors import made_of
 from warplens_tools.cuda.values.restarted import stepping
 from warplens_tools.cuda.values.writes import changes, is_set_once
 from warplens_tools.lazily import cached_property
@@ -105,20 +106,19 @@ class FormReader:
             return None
         kind = _BUILTINS.get(name)
         if kind is not None and part in _AXES and not self.kernel.constants.is_bound(name, node.start_byte):
-            known = self.block[_AXES.index(part)] if name == "blockDim" else None
-            if known is not None:
+            if name == "blockDim" and (known := self.block[_AXES.index(part)]) is not None:
                 return forms.number(known)
             return forms.variable(Symbol(f"{name}.{part}", kind))  # type: ignore[arg-type]
         binding = self.kernel.constants.binding(name, node.start_byte)
-        if binding is None or not is_given_whole(self.tree, binding):
-            return None
-        return forms.variable(Symbol(path, "parameter"))
+        if binding is not None and (made := made_of(self.tree, binding, part)) is not None:
+            return self.traced(made)
+        whole = binding is not None and is_given_whole(self.tree, binding)
+        return forms.variable(Symbol(path, "parameter")) if whole else None
 
     def binary(self, node: Node) -> Form | None:
         """a op b"""
         operator = node.child_by_field_name("operator")
-        left = self.traced(node.child_by_field_name("left"))
-        right = self.traced(node.child_by_field_name("right"))
+        left, right = (self.traced(node.child_by_field_name(side)) for side in ("left", "right"))
         if left is None and operator is not None and operator.type in ("%", "&"):
             # Whatever the value is, these bound it.
             left = forms.opaque(self.tree.code_of(node.named_children[0]), forms.UNKNOWN)

@@ -66,11 +66,11 @@ def reaching(tree: SourceTree, binding: Binding, at: int, member: str = "") -> R
 
 
 def set_anew(name: str, code: str) -> bool:
-    """Whether a pointer is assigned, swapped or has its address taken, beyond being advanced."""
+    """Whether a pointer is assigned, swapped or has its address taken, beyond being advanced; `*p = x` sets another."""
     word = re.escape(name)
     advanced = rf"\b{word}\s*=\s*{word}\s*[-+]"
     return bool(
-        re.search(rf"\b{word}\s*=(?!=)|(?<!&)&\s*{word}\b(?!\s*\[)", re.sub(advanced, "", code))
+        re.search(rf"(?<!\*)\b{word}\s*=(?!=)|(?<!&)&\s*{word}\b(?!\s*\[)", re.sub(advanced, "", code))
     ) or bool(re.search(rf"\bswap\s*\([^()]*\b{word}\b", code))
 
 

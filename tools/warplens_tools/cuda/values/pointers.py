@@ -11,6 +11,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import ArrayDeclaration, Kernel, Parameter
+from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.arrays import file_array
@@ -20,7 +21,10 @@ from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.cuda.values.integer_names import QUALIFIER
 from warplens_tools.cuda.values.last_set import last_set, set_anew
+from warplens_tools.cuda.values.loop_headers import Stepped, step_of
+from warplens_tools.cuda.values.pointer_types import ACCESSOR, EXTENT, PITCHED, PLANE, QUALIFIERS, TABLE
 from warplens_tools.cuda.values.rescaled import rescaled
+from warplens_tools.cuda.values.restarted import stepping
 
 Space = Literal["global", "shared", "local", "constant", "unknown"]
 
@@ -62,9 +66,9 @@ class PointerReader:
         self.parameters = {p.name: p for p in kernel.parameters if p.pointer}
         self.objects = {p.name: p for p in kernel.parameters if not p.pointer}
         #: Parameters of more dimensions, `float a[N][M]` and `float (*a)[M]`, with what follows the first.
-        self.planes = {p.name: found for p in kernel.parameters if (found := _PLANE.fullmatch(p.type))}
-        self.accessors = {p.name: found for p in kernel.parameters if (found := _ACCESSOR.fullmatch(p.type))}
-        self.pitched = {p.name: found for p in kernel.parameters if (found := _PITCHED.fullmatch(p.type))}
+        self.planes = {p.name: found for p in kernel.parameters if (found := PLANE.fullmatch(p.type))}
+        self.accessors = {p.name: found for p in kernel.parameters if (found := ACCESSOR.fullmatch(p.type))}
+        self.pitched = {p.name: found for p in kernel.parameters if (found := PITCHED.fullmatch(p.type))}
         self.arrays = {a.name: a for a in kernel.arrays}
         self.ambiguous = {a.name for a in kernel.arrays if sum(b.name == a.name for b in kernel.arrays) > 1}
         self._known: dict[tuple[int, str], Pointer | None] = {}
@@ -116,6 +120,9 @@ class PointerReader:
 
     def _assigned(self, node: Node, binding: Binding) -> Pointer | None:
         """A local pointer declared without a value: what it was set to last, where every way comes past that."""
+        if (walked := stepping(self.tree, node, binding)) is not None and walked.binding.value:
+            begun = self.pointer(value_node(self.tree, walked.binding))
+            return begun and msgspec.structs.replace(begun, traced=self._walked(walked, binding))
         found = last_set(self.reader.tree, binding, node.start_byte)
         operator = found.part("operator") if found is not None else None
         is_plain = found and operator is not None and operator.type == "="
@@ -129,14 +136,15 @@ class PointerReader:
     def _advanced_local(self, node: Node, binding: Binding) -> Pointer | None:
         """A local pointer that is advanced, at the place where it stands."""
         found = self._local(binding)
-        offset = self._offset(node, binding)
-        return msgspec.structs.replace(found, traced=offset) if found is not None else None
+        return found and msgspec.structs.replace(found, traced=self._offset(node, binding))
 
     def _offset(self, node: Node, binding: Binding) -> Form | None:
         """Where a pointer is at `node`, from its array's start: as it was declared or passed, or advanced since by
         statements that every way comes past."""
         if self.reader.set_once(binding):
             return forms.ZERO
+        if (walked := stepping(self.tree, node, binding)) is not None:
+            return self._walked(walked, binding)
         found = last_set(self.reader.tree, binding, node.start_byte)
         if found is None:
             return None
@@ -148,6 +156,17 @@ class PointerReader:
         before, step = self._offset(left, binding), self.reader.traced(right)
         return self._advanced(before, step, 1 if operator.type == "+=" else -1)
 
+    def _walked(self, walked: Stepped, binding: Binding) -> Form | None:
+        """Where a pointer is that one loop steps, `p += n` in each iteration; None where a loop around it goes on from
+        where the last round ended."""
+        loop, origin = walked.loop, self._first_offset(walked.binding)
+        on = any(walked.binding.start < outer.start_byte for outer in loops_around(self.tree, loop))
+        step, known = step_of(self.tree, walked.update, binding.name, self.reader.form)
+        if on or not known or step is None or origin is None:
+            return None
+        counter = forms.Symbol(self.reader.loop(loop).counter or f"iteration@{loop.start_byte}", "loop")
+        return self._advanced(origin, forms.multiply(step, forms.variable(counter)))
+
     def _first_offset(self, binding: Binding) -> Form | None:
         if self._is_parameter(binding):
             return forms.ZERO
@@ -156,10 +175,10 @@ class PointerReader:
 
     def _plane(self, written: re.Match[str], binding: Binding) -> Pointer:
         """A parameter that points to rows."""
-        extents = _EXTENT.findall(written["inner"])
+        extents = EXTENT.findall(written["inner"])
         sizes = [self.reader.kernel.constants.value(e, binding.start) for e in extents]
         inner = tuple(forms.number(size) if size is not None else None for size in sizes)
-        element = " ".join(w for w in written["element"].split() if w not in _QUALIFIERS)
+        element = " ".join(w for w in written["element"].split() if w not in QUALIFIERS)
         offset = forms.ZERO if self.reader.set_once(binding) else None
         return Pointer(binding.name, "global", self._plain(element), offset, inner)
 
@@ -190,8 +209,7 @@ class PointerReader:
     def _local(self, binding: Binding) -> Pointer | None:
         if binding.kind not in ("pointer", "plain") or not binding.value:
             return None
-        key = (binding.declaration[0], binding.name)
-        if key not in self._known:
+        if (key := (binding.declaration[0], binding.name)) not in self._known:
             self._known[key] = None
             found = self.pointer(value_node(self.tree, binding))
             if found is not None and not self.reader.set_once(binding):
@@ -300,7 +318,7 @@ class PointerReader:
         name = self.tree.code_of(base) if base is not None else ""
         binding = self.reader.kernel.constants.binding(name, node.start_byte)
         parameter = self.objects.get(name) if binding is not None and self._is_parameter(binding) else None
-        table = _TABLE.fullmatch(parameter.type) if parameter is not None else None
+        table = TABLE.fullmatch(parameter.type) if parameter is not None else None
         index = self.reader.form(indices.named_children[0]) if table is not None and indices else None
         name = "".join(self.tree.code_of(node).split())
         known = table is not None and index is not None and index.uniform and self._plain(table[1])
@@ -355,7 +373,7 @@ class PointerReader:
 
     def _retyped(self, pointer: Pointer, written: str) -> Pointer | None:
         """The same place counted in another type's elements."""
-        words = [w for w in written.replace("*", " * ").split() if w not in _QUALIFIERS]
+        words = [w for w in written.replace("*", " * ").split() if w not in QUALIFIERS]
         if not words or words[-1] != "*" or words.count("*") != 1:
             return None
         element = self._plain(" ".join(words[:-1]))
@@ -366,23 +384,7 @@ class PointerReader:
 
 
 def _operator(node: Node) -> str:
-    found = node.child_by_field_name("operator")
-    return found.type if found is not None else ""
-
-
-_QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "restrict"})
-_PLANE = re.compile(
-    r"(?P<element>[\w:<>\s]+?)\s*(?:\[[^\]]*\]|\(\s*\*[\s\w]*\))\s*(?P<inner>(?:\[[^\]]+\]\s*)+)"
-)
-#: `const torch::PackedTensorAccessor32<scalar_t, 3, torch::RestrictPtrTraits>`, `THCDeviceTensor<float, 4>`
-_ACCESSOR = re.compile(
-    r"(?:const\s+)?(?:\w+::)*(?:(?:Generic)?PackedTensorAccessor(?:32|64)?|(?:THC)?DeviceTensor)\s*<"
-    r"(?P<element>[\w\s:]+),\s*(?P<dimensions>[1-8])\s*[,>].*"
-)
-#: `const PtrStepSz<uchar>`
-_PITCHED = re.compile(r"(?:const\s+)?(?:\w+::)*PtrStep(?:Sz)?\s*<(?P<element>[\w\s:]+)>")
-_TABLE = re.compile(r"(?:const\s+)?([\w:]+)(?:\s+const)?\s*\*[\s\w]*\*[\s\w]*")
-_EXTENT = re.compile(r"\[([^\]]+)\]")
+    return found.type if (found := node.child_by_field_name("operator")) is not None else ""
 
 
 _POINTERS = {

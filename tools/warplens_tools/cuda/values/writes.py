@@ -15,6 +15,7 @@ _BY_VALUE = re.compile(
     r"(?:cuda\w*|cublas\w*|printf|fprintf|malloc|calloc|sizeof|dim3|if|while|switch|return|free|memset|memcpy"
     r"|assert|__\w+|atomic\w+|make_\w+|f?abs|u?min|u?max|f(?:abs|min|max)f"
     r"|fmaf?|r?sqrtf?|r?cbrtf?|expf?|exp2f?|expm1f?|log(?:2|10|1p)?f?|powf?|(?:sin|cos|tan)h?f?|(?:sin|cos)pif?|erfc?f?|floorf?|ceilf?"
+    r"|curand\w*|(?:tex|surf)[123]D\w*|clampf?|lerp|atan2?f?|a(?:sin|cos)f?|hypotf?|u?(?:int|char|short|long)[1-4]?|float[1-4]"
     r"|roundf?|truncf?|fmodf?|int|unsigned|float|double|size_t|int64_t|uint32_t|min|max)\Z"
 )
 
@@ -80,7 +81,8 @@ def _is_written(code: str, at: int, end: int, *, stream: bool) -> bool:
         return False
     after = code[end : end + 1]
     assigned = _ASSIGNED.match(code, end) if after != "[" else None
-    if assigned:
+    # `(x) = 1` sets it, `*(p + x) = 1` what the sum points to.
+    if assigned and assigned[0].count(")") <= _opened(code[max(0, at - 60) : at]):
         # `*p = x` writes through the pointer; `*p++ = x` also steps it.
         return assigned[1] in ("++", "--") or not before.endswith("*")
     if before.endswith(("++", "--")) or (stream and before.endswith(">>") and not before.endswith(">>>")):
@@ -90,6 +92,11 @@ def _is_written(code: str, at: int, end: int, *, stream: bool) -> bool:
         left = before[:-1].rstrip()[-1:]
         return not (is_element or _is_word(left) or left in (")", "]"))
     return not is_element and before.endswith("=") and bool(_REFERENCE.search(before))
+
+
+def _opened(before: str) -> int:
+    """How many brackets are opened right before a name."""
+    return before[len(before.rstrip("( \n\t")) :].count("(")
 
 
 def _is_passed(tree: SourceTree, code: str, at: int, by_call: Calls) -> bool:
