@@ -1678,7 +1678,8 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
             "written one by one",
             kernel(
                 "__shared__ volatile float s[256]; int t = threadIdx.x; s[t] = a[i]; "
-                "if (t % 32 < 16) s[t] += s[t + 16]; if (t % 32 < 8) s[t] += s[t + 8]; s[t] += s[t + 4]; s[t] += s[t + 2]; s[t] += s[t + 1]; o[i] = s[t];"
+                "if (t % 32 < 16) s[t] += s[t + 16]; if (t % 32 < 8) s[t] += s[t + 8]; "
+                "s[t] += s[t + 4]; s[t] += s[t + 2]; s[t] += s[t + 1]; o[i] = s[t];"
             ),
             finds=True,
         ),
