@@ -43,6 +43,15 @@ def test_few_labels_tell_little_and_many_tell_what_they_say() -> None:
     assert share_of("WL101 source, weight unseen", labels) == 0.0
 
 
+def test_that_more_was_seen_is_not_held_against_a_check() -> None:
+    usual = {"WL999 source, seen": Labels(80, 100), "WL101 source, size unseen": Labels(36, 40)}
+    one = share_of("WL101 source, seen", {**usual, "WL101 source, seen": Labels(0, 1)})
+    alone = share_of("WL102 source, seen", {**usual, "WL102 source, seen": Labels(0, 1)})
+    assert alone < WARNS < one < 0.9
+    # What was not seen is no excuse for what was.
+    assert share_of("WL101 source, size unseen", {**usual, "WL101 source, seen": Labels(0, 40)}) > 0.8
+
+
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
 def test_a_share_is_one_and_grows_with_every_right_label(a: int, b: int, c: int, d: int) -> None:
     labels = {"WL101 source, seen": Labels(a, a + b), "WL102 source, seen": Labels(c, c + d)}

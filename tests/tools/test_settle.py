@@ -147,6 +147,11 @@ def test_high_confidence_needs_the_launch_and_what_is_missing_is_named() -> None
     told = settle(view, finding(Gain.of(2.0, 2.0)), of_program=False)
     assert told.confidence == "medium"
     assert "the grid size" in told.missing
+    told = settle(view, finding(None), of_program=False)
+    assert told.confidence == "medium"
+    assert not told.missing
+    (view,) = views(f"{KERNEL}\n{LAUNCH}")
+    assert settle(view, finding(Gain.of(2.0, 2.0)), of_program=False).confidence == "medium"
     (view,) = views(f"{KERNEL}\n{LAUNCH}", evidence={"k": odd_evidence("k")})
     told = settle(view, finding(Gain.of(2.0, 2.0)), of_program=False)
     assert "the grid size" not in told.missing

@@ -77,14 +77,17 @@ def table() -> Table:
 
 
 def share_of(kind: str, labels: Mapping[str, Labels]) -> float:
-    """The share of a kind's findings that are expected to be right, 0 to 1."""
+    """The share of a kind's findings that are expected to be right, 0 to 1.
+
+    Findings of a check whose every fact was seen are held against those whose launch was not as well: that more was
+    seen makes none of them less right, and a label or two tell no other.
+    """
     code, _, rest = kind.partition(" ")
     facts = rest.partition(", ")[2]
     alike = _sum(kept for name, kept in labels.items() if name.endswith(f", {facts}"))
     usual = alike.right / alike.of if alike.of else 0.0
-    own = _sum(
-        kept for name, kept in labels.items() if name.startswith(f"{code} ") and name.endswith(f", {facts}")
-    )
+    beside = tuple(f", {f}" for f in (WARNED_OF if facts in WARNED_OF[:1] else (facts,)))
+    own = _sum(kept for name, kept in labels.items() if name.startswith(f"{code} ") and name.endswith(beside))
     return labels.get(kind, Labels(0, 0)).drawn_to(own.drawn_to(usual))
 
 

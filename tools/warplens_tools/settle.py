@@ -83,12 +83,14 @@ def settle(view: KernelView, finding: Finding, *, of_program: bool, of_launch: b
 
 
 def _sure(view: KernelView, finding: Finding, missing: Sequence[str]) -> Confidence:
-    """As its tool has it; *high* only where every fact was seen, of a kind that is seldom wrong."""
+    """As its tool has it; *high* only of code that was compiled or timed and of which every fact was seen, whether it
+    has a gain or not, of a kind that is seldom wrong."""
     if finding.confidence != "high" or _is_measured(finding):
         return finding.confidence
-    if missing or (view.sass and earned(finding) < SURE):
+    if missing or not (view.sass or view.evidence.timing is not None):
         return "medium"
-    return "high"
+    unsure = view.sass and (unseen_facts(view, finding.span.line) or earned(finding) < SURE)
+    return "medium" if unsure else "high"
 
 
 def _is_measured(finding: Finding) -> bool:
@@ -97,19 +99,22 @@ def _is_measured(finding: Finding) -> bool:
 
 def missing_facts(view: KernelView, finding: Finding) -> tuple[str, ...]:
     """What the gain rests on and was not seen; none where there is no gain, or nothing was disassembled."""
-    if finding.gain is None or not view.sass:
-        return ()
+    return () if finding.gain is None or not view.sass else unseen_facts(view, finding.span.line)
+
+
+def unseen_facts(view: KernelView, line: int) -> tuple[str, ...]:
+    """What was not seen of a kernel's launches, and of how often a line of it is executed."""
     found = []
     if not view.launches.sites:
         found.append(UNLAUNCHED)
-    macro = unsettled_macro(view.text, view.kernel, finding.span.line)
+    macro = unsettled_macro(view.text, view.kernel, line)
     if macro:
         found.append(f"whether {macro} is defined")
     if view.usual_shape is None:
         found.append(_GRID)
     if view.threads is None:
         found.append(_BLOCK)
-    found += _unknown_weight(view, finding.span.line)
+    found += _unknown_weight(view, line)
     return tuple(found)
 
 

@@ -74,3 +74,18 @@ __global__ void four_outputs(float *__restrict__ out, const float *__restrict__ 
     for (int k = 0; k < 4; k++)
         out[(blockIdx.y * kSide + first + k) * n + blockIdx.x * kSide + threadIdx.x] = sum[k];
 }
+
+// A histogram of each block: what its data choose, one copy for all warps.
+__global__ void counts(unsigned *__restrict__ bins, const unsigned *__restrict__ in, int n)
+{
+    __shared__ unsigned own[1024];
+    for (int b = threadIdx.x; b < 1024; b += blockDim.x) own[b] = 0;
+    __syncthreads();
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    while (i < n) {
+        atomicAdd(&own[in[i]], 1u);  // expect: shared-atomic-contention hint: one-load-in-flight
+        i += gridDim.x * blockDim.x;
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) bins[threadIdx.x] += own[threadIdx.x];
+}

@@ -54,6 +54,7 @@ from warplens_tools.machine.counted import SAMPLED
 from warplens_tools.machine.waiting import Residency
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, L2, judge_by_room, stalled
+from warplens_tools.micro.common.of_elements import of_elements
 from warplens_tools.sass.latency import waits
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 from warplens_tools.sass.pipes import is_load, space_of
@@ -132,7 +133,7 @@ class BarrierHeavy(MicroTool):
                 if sweeps
                 else "Do the steps inside a warp with shuffles (__shfl_down_sync, __shfl_up_sync, or cooperative "
                 "groups' reduce and scan), which need no barrier and no shared memory, and synchronise once to "
-                f"combine the warps' results.{self._of_elements()}"
+                f"combine the warps' results.{of_elements(self.sass)}"
             ),
             evidence=(
                 self.view.observe("instructions between barriers", round(most, 1), "", float(SHORT)),
@@ -143,14 +144,6 @@ class BarrierHeavy(MicroTool):
             related=place.related,
             index_query="" if sweeps else "warp shuffle reduction",
         )  # fmt: skip
-
-    def _of_elements(self) -> str:
-        """What else makes the steps few beside the loads, where no loop loads: each thread has an element or two."""
-        depths = self.sass.flow.depths
-        loads = self.sass.where(lambda x: space_of(x) == "global" and is_load(x))
-        if not loads or any(depths[i] for i in loads):
-            return ""
-        return " Let each thread combine many elements first, in a loop over the grid, so that the steps are few."
 
     def _gain(self, steps: list[Step], held: Residency) -> Gain:
         """The rest at the pace of its busiest pipe and the steps as they are, over the rest and shuffles.

@@ -41,6 +41,7 @@ from warplens_tools.cuda.facts.barrier_trees import BarrierTree, barrier_trees
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.barrier_heavy import BarrierHeavy
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.of_elements import of_elements
 
 #: Arrays that a message names.
 _NAMED = 3
@@ -78,7 +79,7 @@ class BarrierTrees(MicroTool):
             guidance=(
                 "Exchange within the warp by shuffles (__shfl_down_sync for a sum or a maximum with its place, "
                 "__shfl_up_sync for a scan, or cub's BlockReduce and BlockScan), and go through shared memory once for "
-                "the warps' results: two barriers in all."
+                f"the warps' results: two barriers in all.{of_elements(self.sass)}"
             ),
             evidence=(self.view.observe("trees with a barrier a step", float(len(found)), tier="source"),),
             related=(RelatedSpan(worst.around, "repeated by this loop"),) if worst.around else (),

@@ -124,7 +124,7 @@ class SharedAtomicContention(MicroTool):
         apart = gathering(self.sass.instructions) & self.sass.lane_dependent
         found = [i for i in self.sass.where(_is_native) if i in apart and self.sass.flow.depths[i]]
         every = self.sass.weigh(range(len(self.sass.instructions)))
-        loads = self.sass.where(lambda x: x.opcode == "LDG")
+        loads = [i for i in self.sass.where(lambda x: x.opcode == "LDG") if self.sass.flow.depths[i]]
         if self.sass.weigh(found) < max(SHARE * every, self.sass.weigh(loads)) or not found:
             return  # loads of global memory are the longer part, where they are more
         place = self.hottest_place(found)

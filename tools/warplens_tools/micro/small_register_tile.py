@@ -33,7 +33,7 @@ Information, whatever the text, of loops of four multiply-adds and more that add
 lanes, with three loads for four of them, whose values they take and no data chooses, where shared memory's path is
 needed for 0.6 of the busiest pipe's time; with 0.3 loads for each where that path is needed 1.5 times as long as any
 other. Information too where two elements of shared arrays are added up and a minimum or maximum is taken of the sums,
-at a load for two of them.
+at a load for two of them; and of products on tensor cores of whose operands half or more are loaded for each.
 
 **References.** CUTLASS, "Efficient GEMM in CUDA" (thread-level tiles); V. Volkov and J. Demmel, "Benchmarking GPUs
 to Tune Dense Linear Algebra", SC 2008."""
@@ -52,7 +52,8 @@ from warplens_tools.micro.common.added_up import added_up
 from warplens_tools.micro.common.chains import led_by_data
 from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, L1, L2, SHARED_STALLS, judge_by_room
 from warplens_tools.micro.common.min_plus import min_plus
-from warplens_tools.sass.pipes import pipe_of
+from warplens_tools.micro.fragment_loads import FragmentLoads
+from warplens_tools.sass.pipes import access_bytes, pipe_of
 from warplens_tools.sass.registers import registers_of
 from warplens_tools.sass.varying import gathering
 
@@ -67,6 +68,10 @@ PLENTY = 0.75
 #: Time of shared memory's path over that of all other pipes from which it binds, and loads per
 #: multiply-add then: more than a tile of 4 by 4 has left.
 BINDS, SOME = 1.5, 0.3
+#: Registers of a product's two operands, by its shape.
+OPERANDS = {"16816": 6, "1688": 3}
+#: Part of them that is loaded for each product from which a warp's tile is small: one of 2 x 2 products has half.
+ANEW = 0.5
 _FMA = frozenset({"FFMA", "DFMA", "HFMA2", "IMAD", "FFMA2"})
 _SUBSCRIPT = re.compile(r"\[[^][]*\]")
 _FMA_CALL = r"\b(?:__)?h?fmaf?2?(?:_r[nzud])?\s*\("
@@ -110,7 +115,7 @@ class SmallRegisterTile(MicroTool):
         read, added = self.sass.weigh(frozenset(loads)), self.sass.weigh(frozenset(adds))
         ratio = self._ratio(loads) if read and added and read >= MANY * added else 1.0
         if ratio < self.worth:
-            yield from list(self._in_loops()) or self._of_minima()
+            yield from list(self._in_loops()) or list(self._of_minima()) or self._of_fragments()
             return
         line = max(
             lines, key=lambda n: self.sass.weigh(frozenset(self.sass.on_line(n, lambda x: x.opcode in _FMA)))
@@ -208,6 +213,44 @@ class SmallRegisterTile(MicroTool):
                 self.view.observe("minima of the loop", float(worst.extremes)),
             ),
             index_query="SIMT GEMM thread tile register blocking",
+        )
+
+    def _of_fragments(self) -> Iterator[Finding]:
+        """The same of tensor cores: a loop whose products take most of their operands anew from shared memory."""
+        code, found = self.sass.instructions, []
+        for loop in self.sass.flow.innermost_loops:
+            body = self.sass.flow.instructions_of(loop)
+            products = [i for i in body if code[i].opcode == "HMMA"]
+            loads = [i for i in body if code[i].opcode in ("LDSM", "LDS")]
+            needed = sum(OPERANDS.get(m, 0) for i in products for m in code[i].modifiers)
+            loaded = sum(access_bytes(code[i]) // 4 for i in loads)
+            if needed and loaded >= ANEW * needed:
+                found.append((self.sass.weigh(products), products, loads, loaded / needed))
+        if not found or FragmentLoads.told(self.view):
+            return
+        _, products, loads, part = max(found, key=lambda f: f[0])
+        place = self.hottest_place(products)
+        yield self.finding(
+            place.line,
+            related=place.related,
+            severity="information",
+            confidence="medium",
+            message=(
+                f"{len(loads)} loads of fragments from shared memory for {len(products)} products on tensor cores: "
+                f"{part:.0%} of their operands are loaded for one of them alone, and shared memory's path is busy."
+            ),
+            guidance=(
+                "Give each warp a tile of several products (4 x 4 accumulators or more): a fragment of one operand "
+                "then serves all of the other's, and a block's tile of 128 x 128 is loaded once; load the next step's "
+                "while this one is multiplied."
+            ),
+            evidence=(
+                self.view.observe(
+                    "part of the operands that is loaded for each product", round(part, 2), "", ANEW
+                ),
+                self.view.observe("products of the loop", float(len(products))),
+            ),
+            index_query="tensor core gemm warp tile",
         )
 
     @cached_property

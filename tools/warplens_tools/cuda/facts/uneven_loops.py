@@ -31,7 +31,9 @@ _TOGETHER = re.compile(
 _TESTED = LOOPS | {"if_statement"}
 _BARRIER = "__syncthreads"
 #: Waiting for others is no work of one's own.
-_WAITS = re.compile(r"\batomic[A-Z]|\bvolatile\b|__threadfence")
+_WAITS = re.compile(
+    r"\batomic(?:CAS|Exch)|\batomic[A-Z]\w*\s*\([^;]*,\s*0u?\s*\)|\bvolatile\b|__threadfence|\bwhile\s*\([^;{]*atomic[A-Z]"
+)
 _SIZE = re.compile(r"\bsizeof\s*\([^()]*\)")
 _ELEMENT = re.compile(r"\b([A-Za-z_]\w*)(?:(?:\.|->)\w+)*\s*\[")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -148,7 +150,8 @@ def _found(
         ended = None if even else _by_length(tree, condition, body, names, own)
         if ended is None:
             ended = _by_data(tree, node, condition, body, names)
-        if ended is not None:
+        # Whoever comes second goes on: that is how a tree is climbed.
+        if ended is not None and "atomic" not in tree.code_of(ended[0]):
             test, by = ended
             yield UnevenLoop(tree.span(node), " ".join(tree.text_of(test).split()), by)
 
