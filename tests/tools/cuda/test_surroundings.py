@@ -143,6 +143,18 @@ def test_what_headers_define_counts_in_the_file(tmp_path: Path) -> None:
     assert [array.sizes for array in kernel.arrays] == [(16, 4), (4,), (None,)]
 
 
+def test_a_number_that_a_file_multiplies_by_is_not_declared_there(tmp_path: Path) -> None:
+    files = {
+        "a.h": "#define WIDE 30ULL\nconst int kTall = 4;\nconst int kDeep = 5;\n",
+        "k.cu": '#include "a.h"\n__global__ void k(char* x) { f(x, threadIdx.x * WIDE); '
+        "x[2 * (threadIdx.x * kTall)] = 0; "
+        "int kDeep = 7; x[kDeep] = 1; }\n",
+    }
+    path = tmp_path / "k.cu"
+    found = defines_around(path, path, project(tmp_path, files))
+    assert found == {"WIDE": "30ULL", "kTall": "(4)"}
+
+
 def test_what_headers_call_an_integer_is_one(tmp_path: Path) -> None:
     files = {
         "a.h": "#ifdef WIDE\ntypedef uint64_t col_t;\n#else\ntypedef uint32_t col_t;\n#endif\nusing Row = col_t;\n",

@@ -118,7 +118,8 @@ def _declares(text: str, name: str) -> bool:
     if "(" in name:
         return False
     found = re.finditer(rf"([\w>&*]+)\s+[&*]?{name}\s*(?:=(?!=)|[;,)\[{{])", text)
-    return any(m[1] not in ("return", "case", "else") for m in found)
+    # `rows * N)` multiplies: an operator alone is no type.
+    return any(re.search(r"\w", m[1]) and m[1] not in ("return", "case", "else") for m in found)
 
 
 def surroundings(model: SourceModel, project: Project, defines: Mapping[str, str]) -> Surroundings:

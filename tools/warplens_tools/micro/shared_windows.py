@@ -29,7 +29,7 @@ for (int y = 0; y < 4 + 4; ++y) {          // a thread makes 4 outputs, one belo
 **Evidence.** Two nested loops whose variables are added to places of the thread's own, or one of them, and a read of
 shared memory that they move; in SASS, the loads of that line.
 
-**Threshold.** Nine elements in a row, or three along each of two axes; a load for every element. It is information:
+**Threshold.** Five elements in a row, or three along each of two axes; a load for every element. It is information:
 what else an output takes is not weighed. Sums of a window as it is are `window-loads`'.
 
 **References.** CUDA samples, "convolutionSeparable"; Volkov, "Better Performance at Lower Occupancy" (GTC 2010)."""

@@ -28,6 +28,8 @@ from warplens_tools.text import Span
 FEWEST, MOST = 3, 64
 #: As `FEWEST`, of a window along one axis alone.
 IN_LINE = 9
+#: As `IN_LINE`, of one of shared memory, where every element is a load beside an addition.
+IN_SHARED_LINE = 5
 _PLACES = frozenset({"threadIdx", "blockIdx"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _SUMS = frozenset("+-")
@@ -138,7 +140,8 @@ class _Reader:
         """The read of a window along one axis, whose loop that is: it adds its variable to the thread's place. Of
         shared memory what is added up as it is, with `weighted` what is not as well."""
         found = self.forms.loop(loop)
-        if (found.trips is not None and found.trips < IN_LINE) or self._is_list(loop):
+        fewest = IN_SHARED_LINE if weighted else IN_LINE
+        if (found.trips is not None and found.trips < fewest) or self._is_list(loop):
             return None
         walker = self._walker(loop)
         if walker:
