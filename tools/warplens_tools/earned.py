@@ -82,18 +82,25 @@ def share_of(kind: str, labels: Mapping[str, Labels]) -> float:
     Findings of a check whose every fact was seen are held against those whose launch was not as well: that more was
     seen makes none of them less right, and a label or two tell no other.
     """
-    code, _, rest = kind.partition(" ")
-    facts = rest.partition(", ")[2]
+    facts = kind.partition(", ")[2]
     alike = _sum(kept for name, kept in labels.items() if name.endswith(f", {facts}"))
     usual = alike.right / alike.of if alike.of else 0.0
+    return labels.get(kind, Labels(0, 0)).drawn_to(_of_check(kind, labels).drawn_to(usual))
+
+
+def _of_check(kind: str, labels: Mapping[str, Labels]) -> Labels:
+    """The labels of a kind's check with as many facts seen; where all were, with those whose launch was not."""
+    code, facts = kind.split(" ")[0], kind.partition(", ")[2]
     beside = tuple(f", {f}" for f in (WARNED_OF if facts in WARNED_OF[:1] else (facts,)))
-    own = _sum(kept for name, kept in labels.items() if name.startswith(f"{code} ") and name.endswith(beside))
-    return labels.get(kind, Labels(0, 0)).drawn_to(own.drawn_to(usual))
+    return _sum(
+        kept for name, kept in labels.items() if name.startswith(f"{code} ") and name.endswith(beside)
+    )
 
 
 def earned(finding: Finding) -> float:
     """The share of findings of its kind that are expected to be right, 0 to 1; 0 where it was not seen how often the
-    line is executed, or that it is: what it costs is then not known, whatever came of others."""
+    line is executed, or that it is: what it costs is then not known, whatever came of others. 0 too where none of its
+    check with as many facts was labelled or planted: most labels are of what had earned to warn already."""
     if facts_of(finding.missing) not in WARNED_OF:
         return 0.0
     return _earned(kind_of(finding.code, [seen.tier for seen in finding.evidence], finding.missing))
@@ -101,7 +108,9 @@ def earned(finding: Finding) -> float:
 
 @functools.cache
 def _earned(kind: str) -> float:
-    return share_of(kind, table().kinds)
+    labels = table().kinds
+    own = _of_check(kind, labels)
+    return share_of(kind, labels) if own.of or own.planted else 0.0
 
 
 def _sum(every: Iterable[Labels]) -> Labels:
