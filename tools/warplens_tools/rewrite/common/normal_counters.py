@@ -13,7 +13,10 @@ from warplens_tools.text import SourceText, Span, TextEdit
 
 def declared_by_loops(text: SourceText, file: SourceTree, kernel: Kernel) -> tuple[TextEdit, ...]:
     """The edits that make every counter of the kernel, which nothing else uses, its loops' own."""
-    inside = [n for n in walk(file.root) if kernel.body.contains(file.span(n))]
+    low = text.offset(kernel.body.line, kernel.body.column)
+    high = text.offset(kernel.body.end_line, kernel.body.end_column)
+    function = file.function_at(low, high)
+    inside = [n for n in walk(function) if low <= n.start_byte and n.end_byte <= high] if function else []
     edits: list[TextEdit] = []
     for declaration in (n for n in inside if n.type == "declaration"):
         declarators = declaration.children_by_field_name("declarator")

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.parse import parse
@@ -61,16 +63,46 @@ _FORMS: tuple[_Form, ...] = (
 )
 
 
+#: Forms that are kept: every rewrite asks for those of the same few kernels, and they take longer to make than trees of
+#: the texts in between are kept.
+_KEPT = 64
+
+
+class _Made:
+    """The forms that were made last, by the text and the kernel that they are of."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._forms: OrderedDict[Hashable, SourceText | None] = OrderedDict()
+
+    def get(
+        self, name: str, text: SourceText, kernel: Kernel, make: Callable[[], SourceText | None]
+    ) -> SourceText | None:
+        """What `make` gave the first time."""
+        key = (name, text.text, text.encoding, tuple(sorted(text.defines.items())), kernel.span)
+        with self._lock:
+            if key in self._forms:
+                self._forms.move_to_end(key)
+                return self._forms[key]
+        made = make()
+        with self._lock:
+            self._forms[key] = made
+            while len(self._forms) > _KEPT:
+                self._forms.popitem(last=False)
+        return made
+
+
+_MADE = _Made()
+
+
 def plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
     """The file with the kernel in those forms; None where nothing changes."""
-    file = parse_tree(text)
-    return file.remembered(("plainly", kernel.span), lambda: _plainly(text, path, kernel))
+    return _MADE.get("plain", text, kernel, lambda: _plainly(text, path, kernel))
 
 
 def with_members_named(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
     """The file with the kernel in those forms and its structures' members in variables; None where it has none."""
-    file = parse_tree(text)
-    return file.remembered(("members named", kernel.span), lambda: _with_members_named(text, path, kernel))
+    return _MADE.get("members named", text, kernel, lambda: _with_members_named(text, path, kernel))
 
 
 def _with_members_named(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:

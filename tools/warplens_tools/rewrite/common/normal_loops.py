@@ -22,7 +22,9 @@ def normalised(text: SourceText, file: SourceTree, kernel: Kernel) -> SourceText
     """The file with the kernel's loops in that form; None where none changes."""
     low = text.offset(kernel.body.line, kernel.body.column)
     high = text.offset(kernel.body.end_line, kernel.body.end_column)
-    inside = [n for n in walk(file.root) if n.type in ("while_statement", "for_statement")]
+    function = file.function_at(low, high)
+    loops = ("while_statement", "for_statement")
+    inside = [n for n in walk(function) if n.type in loops] if function is not None else []
     offsets = [(n, *_range(text, file, n)) for n in inside]
     edits: list[TextEdit] = []
     for loop, start, end in offsets:
