@@ -86,10 +86,15 @@ def _march(view: View, target: Target) -> RewriteResult:
 
 
 def marched(
-    view: View, *, along: str = "", wanted: str = "kOutputs", outputs: int = _OUTPUTS
+    view: View,
+    *,
+    along: str = "",
+    wanted: str = "kOutputs",
+    outputs: int = _OUTPUTS,
+    one_by_one: bool = True,
 ) -> RewriteResult:
     """The kernel with consecutive outputs a thread, along the last axis of the launch or along `along`; `wanted` is
-    what the constant is called that says how many.
+    what the constant is called that says how many. Not `one_by_one`: what follows lets them go through loops together.
 
     Raises:
         Refused: an output of a thread is not one by itself, or nothing limits them.
@@ -100,7 +105,7 @@ def marched(
     launches = Launches(view.text, view.model, view.kernel)
     top = statements(view.body)
     axis, letter = _axis(view, top, launches, along)
-    _check(view, axis, letter)
+    _check(view, axis, letter, one_by_one=one_by_one)
     return _written(view, launches, top, axis, letter, wanted, outputs)
 
 
@@ -129,7 +134,7 @@ def _is_needed_beside(view: View, one: Declared) -> bool:
     )
 
 
-def _check(view: View, axis: Declared, letter: str) -> None:
+def _check(view: View, axis: Declared, letter: str, *, one_by_one: bool) -> None:
     """That an output of a thread is one by itself, and that something limits them."""
     code = view.code(view.body)
     if len(re.findall(rf"\b(?:threadIdx|blockIdx)\s*\.\s*{letter}\b", code)) != 2 or "gridDim" in code:
@@ -146,7 +151,7 @@ def _check(view: View, axis: Declared, letter: str) -> None:
     )
     if not limited:
         raise Refused("nothing limits its outputs along the last axis")
-    if any(n.type in _COUNTED and not _is_short(view, n) for n in walk(view.body)):
+    if one_by_one and any(n.type in _COUNTED and not _is_short(view, n) for n in walk(view.body)):
         raise Refused("its loops are too long to do for several outputs one after another")
     for node in walk(view.body):
         if node.type in ("goto_statement", "labeled_statement"):
