@@ -170,6 +170,39 @@ def test_fast_intrinsics_in_a_function_that_the_kernel_alone_calls() -> None:
     assert "__powf" not in rewritten("fast-sines", both)[1]
 
 
+SIGMOID = """
+__device__ float share(float2 v, const float total, int n) {
+  float below = 1.0f + v.y;
+  return (v.x - below) / total + n / 2 - 1 / (below * below) + sqrtf(v.x) / 4.0f;
+}
+"""
+
+
+def test_divisions_of_floats_in_a_function_that_the_kernel_alone_calls() -> None:
+    own = SIGMOID + kernel("share(make_float2(x, 2 * x), x + 3, n)")
+    after = rewritten("fast-intrinsics", own)[1]
+    assert (
+        "__fdividef((v.x - below), total) + n / 2 - __fdividef(1, (below * below)) + sqrtf(v.x) / 4.0f"
+        in after
+    )
+    main = N + "  Device<float> o(n), a(n, 5); k<<<(n + 31) / 32, 32>>>(o, a, n); o.show();"
+    holds("fast-intrinsics", program(own, main), (70,), relative=1e-5)
+    for other in (
+        own.replace("__device__ float", "__host__ __device__ float"),
+        own.replace("float2 v, const float", "double2 v, const double").replace(
+            "float below", "double below"
+        ),
+        own + "__global__ void second(float* o) { *o = share(make_float2(1, 2), 1.0f, 2); }",
+    ):
+        assert rewritten("fast-intrinsics", other)[0].refused
+
+
+def test_divisions_count_for_more_where_a_loop_comes_to_them_again() -> None:
+    likely = next(r for r in REWRITES if r.slug == "fast-intrinsics").likely
+    once = kernel("x / in[0]")
+    assert likely(once) < likely(once.replace("out[i] =", "for (int k = 0; k < n; k++) out[i] +="))
+
+
 @pytest.mark.parametrize("kept", ["x / 2.0f", "exp((double)x)", "x * x", "n / 3", "sin((double)x)"])
 def test_what_has_no_fast_form_stays(kept: str) -> None:
     assert rewritten("fast-intrinsics", kernel(kept))[0].refused

@@ -20,7 +20,7 @@ from warplens_tools.cuda.parse import parse
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.refusal import refusing
 from warplens_tools.rewrite.registry import REWRITES, rewrite
-from warplens_tools.text import SourceText
+from warplens_tools.text import SourceText, TextEdit
 
 FENCE = re.compile(r"```cuda\n(.*?)```", re.DOTALL)
 
@@ -352,3 +352,30 @@ def test_what_nests_too_deep_to_be_read_is_refused() -> None:
 
     text, model = parsed("__global__ void k(float* y) { y[0] = 1.0f; }\n")
     assert "nests deeper" in refusing(edit)(text, model, model.kernels[0], Target()).refused
+
+
+def test_edits_that_overlap_in_a_form_of_their_own_are_refused() -> None:
+    def edit(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+        del model, target
+        text.apply([TextEdit(kernel.body, "{ }"), TextEdit(kernel.body, "{}")])
+        return RewriteResult()
+
+    text, model = parsed("__global__ void k(float* y) { y[0] = 1.0f; }\n")
+    assert refusing(edit)(text, model, model.kernels[0], Target()).refused
+
+
+def test_an_index_within_an_index_is_written_out_once() -> None:
+    code = """
+__global__ void decode(const int* codes, const char* names, char* out, int rows, int width) {
+  int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  for (int first = 0; first < 4; ++first) {
+    int at = row + first;
+    out[row * width + at] = names[codes[at] * width + at];
+  }
+}
+void run(const int* c, const char* n, char* o) { decode<<<64, 64>>>(c, n, o, 4096, 8); }
+"""
+    text, model = parsed(code)
+    result = rewrite("windows-in-registers").apply(text, model, model.kernels[0], Target())  # type: ignore[union-attr]
+    assert result.refused != "what would change stands within what else would"

@@ -83,6 +83,8 @@ def test_rows_of_their_own_are_told_from_what_all_threads_walk() -> None:
     own = WALKED.replace("p[j]", "p[i * n + j]")
     assert along_one_axis(WALKED) < along_one_axis(own) == 1.0
     assert of_own_columns(WALKED) < of_own_columns(own) == 1.0
+    listed = WALKED.replace("p[j]", "p[rows[i] * n + j]")
+    assert along_one_axis(listed) == of_own_columns(listed) == 1.0
 
 
 def test_rows_that_data_end_are_short_and_rows_that_data_ask_for_few() -> None:

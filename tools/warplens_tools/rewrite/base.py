@@ -70,7 +70,8 @@ _NARROW = re.compile(r"half|bfloat16|bf16|\b(?:u?char|u?int8_t|short|u?int16_t|t
 _ASKED = re.compile(r"\bif\s*\([^;{}]*\w\s*\[[^;{}]*\)\s*\{?\s*for\b")
 _WORDS = re.compile(r"[A-Za-z_]\w*")
 _GIVEN = re.compile(r"\b(\w+)\s*=(?!=)([^;=]*?)(?=;|,\s*\w+\s*=)")
-_ELEMENT = re.compile(r"\b(\w+)\s*\[([^\[\]]*)\]")
+#: An element, whose index may have elements in it: `table[rows[i] * width + c]`.
+_ELEMENT = re.compile(r"\b(\w+)\s*\[(?=((?:[^\[\]]|\[[^\[\]]*\])*)\])")
 #: Where a row ends, as the next one's begin.
 _ENDS = re.compile(r"\w\s*\[[^\]]*\+\s*1\s*\]")
 _PLANE = re.compile(r"\bthreadIdx\s*\.\s*y\b")

@@ -28,20 +28,24 @@ kernel alone calls change with it. Sines, logarithms and powers, which lose more
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.arithmetic_types import TypeReader
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.fast_calls import FastCalls
+from warplens_tools.rewrite.common.fast_calls import FastCalls, own_helpers
+from warplens_tools.rewrite.common.plain_floats import PlainFloats
 from warplens_tools.rewrite.common.reading import View, field, operator_of, refusing
-from warplens_tools.text import TextEdit
+from warplens_tools.text import SourceText, Span, TextEdit
 
 CAVEAT = "lower precision: a few units in the last digit, more for large arguments"
 _FAST = {"expf": "__expf", "exp10f": "__exp10f"}
-#: What an exponential costs beside the memory's share of an element, some ten instructions; and of what has none.
-_COSTLY, _LEAST = 0.2, 0.15
+#: What an exponential costs beside the memory's share of an element, some ten instructions; of what has none, and of
+#: what has none that is to be seen, but comes to the same again and again, as in a function that a loop calls.
+_COSTLY, _LEAST, _AGAIN = 0.2, 0.15, 0.4
+_LOOP = re.compile(r"\b(?:for|while)\b")
 _COSTLY_CALL = re.compile(r"\bexp(?:10)?f?\s*\(")
 #: A variable that a step makes of itself: `h = a * h + b`.
 _STEP = re.compile(r"\b(\w+)\s*=[^;=]*\*\s*\1\b(?!\s*[\[(])|\b(\w+)\s*=\s*\2\s*\*")
@@ -54,6 +58,8 @@ def _apply(view: View, target: Target) -> RewriteResult:
         on_line = not target.lines or view.span(node).line in target.lines
         if on_line and node.type == "binary_expression" and operator_of(node) == "/":
             edits += _division(view, types, node)
+    if not target.lines:
+        edits += _in_helpers(view)
     if not edits:
         raise Refused("no float here is computed by a function that has a fast form")
     return RewriteResult(tuple(edits), title="Fast intrinsics", caveat=CAVEAT)
@@ -64,7 +70,8 @@ def costly(code: str) -> float:
     stores as it goes waits for each.
     """
     worth = _COSTLY * len(_COSTLY_CALL.findall(code))
-    return max(_LEAST, min(1.0, worth * (2.0 if _STEP.search(code) else 1.0)))
+    least = _AGAIN if not worth and _LOOP.search(code) else _LEAST
+    return max(least, min(1.0, worth * (2.0 if _STEP.search(code) else 1.0)))
 
 
 def _division(view: View, types: TypeReader, node: Node) -> list[TextEdit]:
@@ -79,15 +86,31 @@ def _division(view: View, types: TypeReader, node: Node) -> list[TextEdit]:
         return []
     if right.type == "number_literal":
         return []  # The compiler multiplies where that is exact.
-    between = view.text.span(view.end(left), view.start(right))
-    if view.text.slice(between).strip() != "/":
+    return _written(view.text, view.span(node), view.span(left), view.span(right))
+
+
+def _in_helpers(view: View) -> Iterator[TextEdit]:
+    """The same in functions of the device that the kernel alone calls."""
+    tree = view.file
+    for function in own_helpers(view):
+        types = PlainFloats(tree, function)
+        for node in walk(field(function, "body")):
+            if node.type != "binary_expression" or operator_of(node) != "/":
+                continue
+            left, right = node.named_children[0], node.named_children[-1]
+            is_float = types.type(right) == "float" and types.type(left) != ""
+            if is_float and right.type != "number_literal" and tree.text_of(node) == tree.code_of(node):
+                yield from _written(view.text, tree.span(node), tree.span(left), tree.span(right))
+
+
+def _written(text: SourceText, whole: Span, left: Span, right: Span) -> list[TextEdit]:
+    """The edits of one division; none where more than its sign stands between its operands."""
+    between = Span(left.end_line, left.end_column, right.line, right.column)
+    if text.slice(between).strip() != "/":
         return []
-    start, end = view.start(node), view.end(node)
-    return [
-        TextEdit(view.text.span(start, start), "__fdividef("),
-        TextEdit(between, ", "),
-        TextEdit(view.text.span(end, end), ")"),
-    ]
+    begin = Span(whole.line, whole.column, whole.line, whole.column)
+    end = Span(whole.end_line, whole.end_column, whole.end_line, whole.end_column)
+    return [TextEdit(begin, "__fdividef("), TextEdit(between, ", "), TextEdit(end, ")")]
 
 
 REWRITE = Rewrite(

@@ -42,25 +42,30 @@ class FastCalls:
 
     def _in_helpers(self) -> Iterator[TextEdit]:
         """The same in functions of the device that the kernel alone calls; what another kernel calls stays."""
-        view = self._view
-        tree, kernel = view.file, view.kernel.span
-        called = {name.split("<")[0] for name, _ in calls(view.body, view)}
-        for function in tree.functions:
-            body, declarator = (function.child_by_field_name(name) for name in ("body", "declarator"))
-            if body is None or declarator is None:
-                continue
-            head = tree.masked.code[function.start_byte : body.start_byte].decode("ascii")
-            name = next((word for word in called if re.search(rf"\b{re.escape(word)}\s*\(", head)), "")
-            if not name or "__device__" not in head or "__host__" in head or "__global__" in head:
-                continue
-            own, uses = tree.span(function), re.finditer(rf"\b{name}\b", view.text.text)
-            places = [view.text.span(m.start(), m.end()) for m in uses]
-            if not all(kernel.contains(place) or own.contains(place) for place in places):
-                continue
-            for node in walk(body):
+        tree = self._view.file
+        for function in own_helpers(self._view):
+            for node in walk(field(function, "body")):
                 callee = node.child_by_field_name("function") if node.type == "call_expression" else None
                 fast = (
                     self._fast.get(tree.code_of(callee).removeprefix("std::")) if callee is not None else None
                 )
                 if callee is not None and fast is not None and tree.text_of(callee) == tree.code_of(callee):
                     yield TextEdit(tree.span(callee), fast)
+
+
+def own_helpers(view: View) -> Iterator[Node]:
+    """The functions of the device, of the file's tree, that the kernel calls and nothing else does."""
+    tree, kernel = view.file, view.kernel.span
+    called = {name.split("<")[0] for name, _ in calls(view.body, view)}
+    for function in tree.functions:
+        body, declarator = (function.child_by_field_name(name) for name in ("body", "declarator"))
+        if body is None or declarator is None:
+            continue
+        head = tree.masked.code[function.start_byte : body.start_byte].decode("ascii")
+        name = next((word for word in called if re.search(rf"\b{re.escape(word)}\s*\(", head)), "")
+        if not name or "__device__" not in head or "__host__" in head or "__global__" in head:
+            continue
+        own, uses = tree.span(function), re.finditer(rf"\b{name}\b", view.text.text)
+        places = [view.text.span(m.start(), m.end()) for m in uses]
+        if all(kernel.contains(place) or own.contains(place) for place in places):
+            yield function

@@ -12,6 +12,7 @@ from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
+from warplens_tools.errors import InputError
 from warplens_tools.rewrite.base import Apply, Refused, RewriteResult, Target
 from warplens_tools.rewrite.common.normal_forms import plainly, with_members_named
 from warplens_tools.rewrite.common.normal_strides import an_output_each
@@ -63,6 +64,8 @@ def _tried(
     except RecursionError:
         # thousands of brackets, as code that was generated has
         return RewriteResult(refused="the kernel nests deeper than it could be read")
+    except InputError:
+        refused = RewriteResult(refused="what would change stands within what else would")
     if target.lines:
         return refused
     for other in _other_forms(text, model, kernel, singly=singly):
@@ -72,7 +75,7 @@ def _tried(
             continue
         try:
             result = edit(other, again, mine, target)
-        except (Refused, RecursionError):
+        except (Refused, RecursionError, InputError):
             continue
         if result.edits:
             after = other.apply(list(result.edits))

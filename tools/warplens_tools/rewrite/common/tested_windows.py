@@ -87,7 +87,11 @@ def _spelt_out(view: View) -> list[TextEdit]:
     for loop in (n for n in walk(view.body) if n.type == "for_statement"):
         if any(n.type == "for_statement" for n in walk(field(loop, "body"))):
             continue
+        outermost: Node | None = None
         for index in _indices(view, field(loop, "body")):
+            if outermost is not None and holds(outermost, index):
+                continue
+            outermost = index
             text = view.written(index)
             new = _written_out(view, text, values)
             if new != text and view.is_plain_enough(index):
