@@ -125,6 +125,7 @@ weighted row by row, whose size only the run tells, and loops over candidates th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tree_sitter import Node
@@ -149,10 +150,13 @@ from warplens_tools.text import SourceText, TextEdit
 _TITLE = "Fold each row of several outputs' windows once, in registers"
 #: A window of seven rows is folded from 14 instead of 56; the rows of nine and more stay in registers too.
 _OUTPUTS = 8
+_LOOPS = re.compile(r"\b(?:for|while)\b")
 
 
 def _apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
     """Of outputs along several axes, or of those that one number is divided into."""
+    if len(_LOOPS.findall(text.slice(kernel.body))) < 2:
+        return RewriteResult(refused="no loop walks the rows of a window")
     found = _FOLDED.apply(text, model, kernel, target)
     if found.edits or target.lines:
         return found

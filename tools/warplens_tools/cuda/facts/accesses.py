@@ -105,24 +105,39 @@ class AccessReader:
 
     def every(self) -> tuple[ArrayAccess, ...]:
         """Those of the whole body, in text order."""
+        return tuple(a for a in map(self.access, self._nodes()) if a is not None)
+
+    def written(self) -> frozenset[str]:
+        """The arrays that the body writes: what `every` says of them, without who comes to an access, which takes
+        most of its time.
+        """
+        used = (self._used(n) for n in self._nodes())
+        return frozenset(pointer.name for pointer, _, _, writes, _ in filter(None, used) if writes)
+
+    def _nodes(self) -> list[Node]:
         captured = self.tree.captures(_PATTERN, self.body)
-        nodes = sorted(
+        return sorted(
             (n for found in captured.values() for n in found), key=lambda n: (n.start_byte, -n.end_byte)
         )
-        return tuple(a for a in map(self.access, nodes) if a is not None)
 
-    def access(self, node: Node) -> ArrayAccess | None:
-        """The access that a node makes; None where it makes none."""
+    def _used(self, node: Node) -> tuple[Pointer, tuple[str, ...], bool, bool, bool] | None:
+        """Where an access goes and by which indices, and whether it reads, writes, and is atomic; None for none."""
         found = self._place(node)
         if found is None:
             return None
-        pointer, indices = found
         whole, member = _with_member(self.tree, node)
         if member and self.pointers.member_array(whole) is not None:
             return None
         reads, writes, atomic = self._use(whole)
-        if not reads and not writes:
+        return (*found, reads, writes, atomic) if reads or writes else None
+
+    def access(self, node: Node) -> ArrayAccess | None:
+        """The access that a node makes; None where it makes none."""
+        found = self._used(node)
+        if found is None:
             return None
+        pointer, indices, reads, writes, atomic = found
+        whole, member = _with_member(self.tree, node)
         loops = tuple(self.forms.loop(n) for n in loops_around(self.tree, node))
         tests = self.guards.tests(node)
         who = self.guards.comers(tests)

@@ -7,10 +7,11 @@ import re
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.facts.accesses import accesses
+from warplens_tools.cuda.facts.accesses import AccessReader
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.lexical import split_arguments
 from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
 
 #: Built-in functions that read through a pointer-to-const.
@@ -31,7 +32,7 @@ def only_read(tree: SourceTree, kernel: Kernel) -> frozenset[str]:
     if expanded is None:
         return frozenset()
     names = {p.name for p in kernel.parameters if p.pointer and p.name}
-    written = {a.name for a in accesses(tree, kernel) if a.writes}
+    written = set(AccessReader(FormReader(expanded), kernel).written())
     body = expanded.function.body
     for node in expanded.tree.captures("(identifier) @name", body).get("name", []):
         name = expanded.tree.text_of(node)
