@@ -97,6 +97,17 @@ def test_several_windows_behind_pointers() -> None:
     assert after.count("float scale = 1.0f / (1 + d);") == 2
 
 
+def test_what_is_called_for_its_effect_is_called_for_each_output() -> None:
+    helper = "__device__ void note(float* seen, int d) { seen[0] = d; }\n"
+    code = helper + MATCH.replace("float* out,", "float* out, float* seen,").replace(
+        "    float cost = 0.0f;\n", "    note(seen, d);\n    float cost = 0.0f;\n"
+    )
+    after = rewritten(SLUG, program(code, RUN.replace("a, b, o,", "a, b, o, b,")))[1]
+    inside = after[after.index("if (inside)") : after.index("} else {")]
+    called = inside[: inside.index("note(seen, d);")]
+    assert called.rstrip().endswith("for (int o = 0; o < OUTPUTS; ++o) {")
+
+
 def test_a_window_without_candidates() -> None:
     code = MATCH.replace("for (int d = 0; d < SHIFTS; d++) {", "int d = 1;\n  {")
     code = code.replace("    if (x - d - R < 0) break;\n", "").replace("x < R", "x < R + 1")

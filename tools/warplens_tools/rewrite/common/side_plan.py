@@ -188,7 +188,9 @@ class Planner:
         return Inner(node, self._plan(statements(loop.body), top=False))
 
     def _is_alike(self, node: Node) -> bool:
-        """Whether a statement does the same for all outputs."""
+        """Whether a statement does the same for all outputs, and done once does it for all."""
+        if any(_is_called_for_effect(n) for n in walk(node)):
+            return False
         declares = {d.name for d in plainly_declared_in(self.view, node)}
         stored = any(self.view.space(e) != "local" for e in stores(self.view, node))
         return not stored and not (self.view.names(node) | declares) & self._moving
@@ -236,3 +238,9 @@ def _is_looped(node: Node, around: Node) -> bool:
             return False
         outer = outer.parent
     return False
+
+
+def _is_called_for_effect(node: Node) -> bool:
+    """Whether a statement is a call that nothing takes the value of."""
+    first = node.named_children[0] if node.type == "expression_statement" and node.named_children else None
+    return first is not None and first.type == "call_expression"
