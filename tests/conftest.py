@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
+import zlib
+from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
@@ -32,6 +35,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--share", default="", metavar="K/N", help="marks a share of the thorough tests `in_share`"
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """One worker compiles a module and what it imports; the others wait for that, and read what it wrote."""
+    cache = collector.config.cache
+    if "PYTEST_XDIST_WORKER" not in os.environ or not isinstance(collector, pytest.Module) or cache is None:
+        return (yield)
+    with (cache.mkdir("collected") / "lock").open("wb") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX, 1, zlib.crc32(collector.nodeid.encode()))
+        return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)
