@@ -119,27 +119,30 @@ def _compile(real: Path, folder: Path) -> None:
     given = [*_FLAGS, "-w", f"-I{include}", f"-I{work}", f"-I{cpp / 'driver'}", f"-I{cpp}"]
     hidden = [*given, "-fvisibility=hidden"]
     # most of a part would be the headers: they are compiled once, under the name that `-include` looks for
-    _run("g++", *hidden, "-x", "c++-header", cpp / "driver" / "card.h", "-o", work / "card.h.gch")
+    card = work / "card.h"
+    _run("g++", *hidden, "-x", "c++-header", cpp / "driver" / "card.h", "-o", card.with_suffix(".h.gch"))
     # but for the calls that are refused, which are declared as what they are not
     refusals = work / "refusals.o"
     _run("g++", *hidden, "-c", work / "refusals_generated.cpp", "-o", refusals)
-    parts = [*sorted((cpp / "driver").glob("*.cpp")), refusals]
-    driver = ["-shared", "-Wl,-soname,libcuda.so.1", *parts, "-ldl", "-o", lib / "libcuda.so.1"]
-    _run("g++", *hidden, "-include", work / "card.h", *driver)
+    driver = sorted((cpp / "driver").glob("*.cpp"))
+    _library(lib / "libcuda.so.1", *hidden, "-include", card, *driver, refusals, "-ldl")
     (lib / "stubs").mkdir()
     for name in ("libcuda.so", "stubs/libcuda.so"):
         (lib / name).symlink_to(lib / "libcuda.so.1")
     cupti = lib / "libcupti.so.13"
-    tools = ["-shared", "-Wl,-soname,libcupti.so.13", cpp / "cupti.cpp", lib / "libcuda.so.1", "-o", cupti]
-    _run("g++", *hidden, "-include", work / "card.h", *tools)
+    _library(cupti, *hidden, "-include", card, cpp / "cupti.cpp", lib / "libcuda.so.1")
     (lib / "libcupti.so").symlink_to(cupti)
     objects = []
     for source in sorted((cpp / "runtime").glob("*.cpp")):
         objects.append(work / f"{source.stem}.o")
         _run("g++", *given, "-c", source, "-o", objects[-1])
     _run("ar", "rcs", lib / "libcudart_static.a", *objects)
-    _run("g++", "-shared", "-Wl,-soname,libcudart.so.13", *objects, "-ldl", "-o", lib / "libcudart.so.13")
+    _library(lib / "libcudart.so.13", *objects, "-ldl")
     (lib / "libcudart.so").symlink_to(lib / "libcudart.so.13")
+
+
+def _library(out: Path, *given: str | Path) -> None:
+    _run("g++", *given, "-shared", f"-Wl,-soname,{out.name}", "-o", out)
 
 
 def _wrap(real: Path, folder: Path) -> None:
