@@ -16,7 +16,7 @@ from warplens.agent.problem import Problem
 from warplens.agent.result import Change, Control, Offer, OptimizeResult, Proof, Tried
 from warplens.agent.versions import Node, best_first, moves_of, state_of
 from warplens.measure.judge import Baseline, Confirmation
-from warplens.measure.verdict import Candidate, Timing, Verdict
+from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.arch.gpu import Limits
 from warplens_tools.arch.occupancy import occupancy
 from warplens_tools.errors import MissingToolError
@@ -75,7 +75,7 @@ def proven_by(
 ) -> OptimizeResult:
     """The answer with a candidate's diff and its proof."""
     candidate = win.candidate
-    timing = program_timing(confirmation.verdict)
+    timing = confirmation.verdict.program_timing
     gain = f"{timing.speedup.median:.2f}x as fast" if timing is not None else "faster"
     outside = confirmation.verdict.outside is not None
     what = f"judged from outside, {result.kernel}'s program" if outside else result.kernel
@@ -131,7 +131,7 @@ def control_of(nodes: Sequence[Node]) -> Control:
     """What chance found."""
     best = best_first(nodes)
     verdict = best[0].verdict if best else None
-    timing = program_timing(verdict) if verdict is not None else None
+    timing = verdict.program_timing if verdict is not None else None
     return Control(
         tried=len(nodes),
         speedup=timing.speedup if timing is not None else None,
@@ -157,14 +157,9 @@ def offers(space: KernelSpace, text: SourceText, name: str) -> Iterator[Offer]:
         )
 
 
-def program_timing(verdict: Verdict) -> Timing | None:
-    """The timing with the cache as the program leaves it, else the flushed one."""
-    return next((t for t in verdict.timings if t.cache == "program"), next(iter(verdict.timings), None))
-
-
 def tried_candidate(candidate: Candidate, verdict: Verdict) -> Tried:
     """One line of the table of what was tried."""
-    timing = program_timing(verdict)
+    timing = verdict.program_timing
     return Tried(
         id=candidate.id,
         parent=candidate.parent,
@@ -177,7 +172,7 @@ def tried_candidate(candidate: Candidate, verdict: Verdict) -> Tried:
 
 
 def _changes(verdict: Verdict, baseline: Baseline, shape: _Shape | None, limits: Limits) -> Iterator[Change]:
-    timing = program_timing(verdict)
+    timing = verdict.program_timing
     if timing is not None and timing.span == "launch":
         yield Change("kernel time", "ns", timing.baseline_ns.median, timing.candidate_ns.median)
     before, after = verdict.baseline_resources or baseline.compiled.resources, verdict.resources

@@ -9,7 +9,7 @@ from typing import Any
 
 from warplens.agent.past import PastRun, PastVersion
 from warplens.agent.versions import WORKING
-from warplens.measure.verdict import State, Timing, Verdict
+from warplens.measure.verdict import State
 
 #: https://github.com/odgaard/TuningSchema: what a configuration was that has no valid time.
 _INVALIDITY: dict[State, str] = {
@@ -38,7 +38,7 @@ def _result(past: PastRun, version: PastVersion, parameters: Mapping[str, int]) 
     assert verdict is not None
     values = {name: int(change.partition("=")[2]) for name, change in version.state.items()}
     at = datetime.datetime.fromtimestamp(past.run.started_at + version.at, datetime.UTC)
-    timing = _timing(verdict)
+    timing = verdict.program_timing
     measurements: list[dict[str, Any]] = []
     if timing is not None:
         measurements = [
@@ -60,7 +60,3 @@ def _result(past: PastRun, version: PastVersion, parameters: Mapping[str, int]) 
         "correctness": 1 if verdict.state in WORKING else 0,
         "measurements": measurements,
     }
-
-
-def _timing(verdict: Verdict) -> Timing | None:
-    return next((t for t in verdict.timings if t.cache == "program"), next(iter(verdict.timings), None))

@@ -190,3 +190,8 @@ class Verdict(msgspec.Struct, frozen=True):
     slower_at: tuple[tuple[int, int, int], ...] = ()
     #: Seconds each step of the gate took, by name: of what was done once for all of a visit's candidates its share.
     cost: dict[str, float] = {}
+
+    @property
+    def program_timing(self) -> Timing | None:
+        """The timing with the cache as the program leaves it, else the flushed one."""
+        return next((t for t in self.timings if t.cache == "program"), next(iter(self.timings), None))
