@@ -16,13 +16,13 @@ from warplens.service.report import Report
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import Advice, TimelineEvidence
 from warplens_tools.roofline.model import LEVELS, Reach
+from warplens_tools.roofline.svg import si
 from warplens_tools.text import SourceText
 
 #: Cells of a bar; a roof fully reached fills it.
 _BAR = 24
 #: Stall reasons below this share are noise of the sampling.
 _LEAST_SHARE = 0.02
-_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
 def print_profile(console: Console, report: Report) -> None:
@@ -66,9 +66,7 @@ def _headline(profile: ProfileReport) -> str:
     parts = [profile.gpu, profile.origin + (f" ({Path(profile.report).name})" if profile.report else "")]
     if profile.duration_ns is not None:
         parts.append(
-            f"{_si(profile.duration_ns * 1e-9)}s"
-            if profile.duration_ns >= 1e9
-            else _time(profile.duration_ns)
+            f"{si(profile.duration_ns * 1e-9)}s" if profile.duration_ns >= 1e9 else _time(profile.duration_ns)
         )
     parts.append(f"grid {_extent(profile.grid)}, block {_extent(profile.block)}")
     if profile.launches > 1:
@@ -85,8 +83,8 @@ def _roofs(reaches: tuple[Reach, ...]) -> Table:
         headroom = f"{reach.headroom:.2f}x" if reach.headroom and reach.headroom < 100 else "over 100x"
         table.add_row(
             label,
-            f"{_si(reach.achieved)}{reach.unit}",
-            f"{_si(reach.ceiling)}{reach.unit}",
+            f"{si(reach.achieved)}{reach.unit}",
+            f"{si(reach.ceiling)}{reach.unit}",
             _bar(reach.share),
             f"{reach.share:.1%}",
             headroom,
@@ -140,7 +138,7 @@ def _print_timeline(console: Console, timeline: TimelineEvidence) -> None:
         )
     for transfer in timeline.transfers:
         rate = transfer.bytes / transfer.total_ns * 1e9 if transfer.total_ns else 0.0
-        detail = f"{transfer.host_memory} {_si(rate)}B/s, {transfer.small_count} small, {transfer.serial_count} serial"
+        detail = f"{transfer.host_memory} {si(rate)}B/s, {transfer.small_count} small, {transfer.serial_count} serial"
         table.add_row(
             f"copy {transfer.direction}", str(transfer.count), _time(transfer.total_ns), detail.strip()
         )
@@ -185,11 +183,6 @@ def _time(ns: float) -> str:
     if ns >= 1e6:
         return f"{ns / 1e6:.3g} ms"
     return f"{ns / 1e3:.3g} µs" if ns >= 1e3 else f"{ns:.0f} ns"
-
-
-def _si(value: float) -> str:
-    scale, prefix = next(((s, p) for s, p in _PREFIXES if value >= s), (1.0, ""))
-    return f"{value / scale:.3g} {prefix}"
 
 
 def _source(path: str) -> SourceText | None:

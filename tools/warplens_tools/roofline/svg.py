@@ -102,7 +102,7 @@ def _grid(axes: _Axes) -> Iterable[str]:
     for exponent in range(math.ceil(axes.y0), math.floor(axes.y1) + 1):
         y = axes.y(10.0**exponent)
         yield f'<line class="grid" x1="{_LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>'
-        yield f'<text class="dim" x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_si(10.0**exponent)}</text>'
+        yield f'<text class="dim" x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{si(10.0**exponent)}</text>'
     middle = (_LEFT + right) / 2
     yield f'<text class="fg" x="{middle:.0f}" y="{HEIGHT - 16}" text-anchor="middle">operations per byte</text>'
     yield (
@@ -121,7 +121,7 @@ def _compute_roofs(roofline: Roofline, axes: _Axes) -> Iterable[str]:
         label = y - 5 if all(abs(y - 5 - t) > 12 for t in taken) else y + 14
         taken.append(label)
         yield f'<line class="roof" x1="{max(start, _LEFT):.1f}" y1="{y:.1f}" x2="{WIDTH - _RIGHT}" y2="{y:.1f}"/>'
-        text = f"{kind.replace('_', ' ')} {_si(ceiling)}"
+        text = f"{kind.replace('_', ' ')} {si(ceiling)}"
         yield f'<text class="fg" x="{WIDTH - _RIGHT - 4}" y="{label:.1f}" text-anchor="end">{escape(text)}</text>'
 
 
@@ -142,7 +142,7 @@ def _memory_roofs(roofline: Roofline, axes: _Axes) -> Iterable[str]:
 def _points(roofline: Roofline, axes: _Axes) -> Iterable[str]:
     for point in roofline.points:
         x, y = axes.x(point.intensity), axes.y(point.performance)
-        label = f"{point.compute} at {LEVELS[point.level]}: {point.intensity:.3g} op/B, {_si(point.performance)}op/s"
+        label = f"{point.compute} at {LEVELS[point.level]}: {point.intensity:.3g} op/B, {si(point.performance)}op/s"
         yield f'<g class="f-{point.level} edge" stroke-width="1">{_mark(point, x, y)}<title>{escape(label)}</title></g>'
 
 
@@ -160,7 +160,7 @@ def _legend(roofline: Roofline) -> Iterable[str]:
         at = y + 18 * row
         shares = [r for r in roofline.reaches if r.roof == level]
         reached = f", reached {shares[0].share:.0%}" if shares else ""
-        text = f"{LEVELS[level]} {_si(roofline.memory[level])}B/s{reached}"
+        text = f"{LEVELS[level]} {si(roofline.memory[level])}B/s{reached}"
         mark = _mark(Point(level, "", 1.0, 1.0), x, at - 4)
         yield f'<g class="f-{level}">{mark}</g>'
         yield f'<text class="fg" x="{x + 14}" y="{at}">{escape(text)}</text>'
@@ -176,6 +176,7 @@ def _decades(values: Iterable[float], margin: float) -> tuple[float, float]:
     return float(low), float(max(high, low + 1))
 
 
-def _si(value: float) -> str:
+def si(value: float) -> str:
+    """Three digits and the prefix of a unit."""
     scale, prefix = next(((s, p) for s, p in _PREFIXES if value >= s), (1.0, ""))
     return f"{value / scale:.3g} {prefix}"
