@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
 
 import msgspec
 import tree_sitter_cpp
@@ -89,8 +88,3 @@ def too_deep(source: bytes) -> bool:
 
 
 _NOT_BRACKETS = bytes(b for b in range(256) if b not in b"()[]{}")
-
-
-def named_children(node: Node) -> Iterator[Node]:
-    """Named children of a node."""
-    return (child for child in node.children if child.is_named)

@@ -36,7 +36,6 @@ class Brought(Protocol):
 
 
 B = TypeVar("B", bound=Brought)
-Replaced = Sequence[tuple[Node, str]]
 
 
 class ThroughShared(ABC, Generic[B]):
