@@ -68,10 +68,8 @@ class EncodedText:
         return b"".join([*parts, self.data[at:]])
 
     def _extent(self, edit: TextEdit) -> tuple[int, int]:
-        span, text = edit.span, self.text
-        return self._byte(text.offset(span.line, span.column)), self._byte(
-            text.offset(span.end_line, span.end_column)
-        )
+        start, end = self.text.offsets(edit.span)
+        return self._byte(start), self._byte(end)
 
     def _encoded(self, edit: TextEdit) -> bytes:
         if REPLACEMENT in edit.new_text:

@@ -185,12 +185,7 @@ class KernelCode(msgspec.Struct, frozen=True, dict=True, eq=False):
             return seen.median_ns >= LONG_NS
         if self.sass:
             return any(self.sass.flow.depths)
-        body = self.kernel.body
-        start, end = (
-            self.text.offset(body.line, body.column),
-            self.text.offset(body.end_line, body.end_column),
-        )
-        function = self.tree.function_at(start, end)
+        function = self.tree.function_at(*self.text.offsets(self.kernel.body))
         return function is not None and bool(self.tree.captures(_LOOPS, function))
 
     @property

@@ -179,10 +179,14 @@ class SourceText:
         """The span between two code-point offsets."""
         return Span(*self.position(start), *self.position(end))
 
+    def offsets(self, span: Span) -> tuple[int, int]:
+        """The code-point offsets that a span begins and ends at."""
+        return self.offset(span.line, span.column), self.offset(span.end_line, span.end_column)
+
     def slice(self, span: Span) -> str:
         """The text a span covers."""
-        start = self.offset(span.line, span.column)
-        return self.text[start : self.offset(span.end_line, span.end_column)]
+        start, end = self.offsets(span)
+        return self.text[start:end]
 
     def apply(self, edits: list[TextEdit]) -> SourceText:
         """The text after all `edits`, each given against this text.
@@ -190,10 +194,7 @@ class SourceText:
         Raises:
             InputError: two edits overlap.
         """
-        spans = sorted(
-            (self.offset(e.span.line, e.span.column), self.offset(e.span.end_line, e.span.end_column), i)
-            for i, e in enumerate(edits)
-        )
+        spans = sorted((*self.offsets(edit.span), i) for i, edit in enumerate(edits))
         parts: list[str] = []
         at = 0
         for start, end, index in spans:

@@ -55,7 +55,7 @@ class Dependencies:
 
     def basis(self, kernel: Kernel) -> Basis:
         """What the analysis of `kernel` rests on."""
-        start, end = _offsets(self.tree, kernel.span)
+        start, end = self.tree.text.offsets(kernel.span)
         first = max(bisect.bisect_right(self._starts, start) - 1, 0)
         own = tuple(range(first, max(bisect.bisect_left(self._starts, end), first + 1)))
         written, launched = tuple(self._own(kernel, start, end, own)), tuple(self._launched(kernel))
@@ -212,7 +212,3 @@ def _macro(table: MacroTable, name: str) -> str:
 
 def _placeless(site: LaunchSite) -> LaunchSite:
     return msgspec.structs.replace(site, span=_NOWHERE, grid_span=_NOWHERE, block_span=_NOWHERE)
-
-
-def _offsets(tree: SourceTree, span: Span) -> tuple[int, int]:
-    return tree.text.offset(span.line, span.column), tree.text.offset(span.end_line, span.end_column)

@@ -14,7 +14,7 @@ from warplens_tools.cuda.surface import host_surface_of
 from warplens_tools.cuda.syntax.definitions import digest
 from warplens_tools.cuda.syntax.functions import plain_name, scope_names
 from warplens_tools.cuda.syntax.lexical import split_arguments
-from warplens_tools.cuda.syntax.tree import LOOPS, Leaf, SourceTree, parse_expansion
+from warplens_tools.cuda.syntax.tree import LOOPS, Leaf, SourceTree, function_around, parse_expansion
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Constants, Dim3
 from warplens_tools.cuda.values.kernel_names import KernelNames, Named
 from warplens_tools.text import Span
@@ -254,7 +254,7 @@ def _runtime_call(context: _Context, name: str, call: Node) -> list[LaunchSite]:
 def _packed(context: _Context, argument: Node) -> tuple[str, ...]:
     """The arguments behind `void* args[] = {&a, &b}`, where that array is in sight."""
     name = re.escape(context.tree.code_of(argument).strip())
-    function = _enclosing(argument)
+    function = function_around(argument)
     found = re.findall(rf"\b{name}\s*\[\s*\d*\s*\]\s*=\s*\{{([^{{}}]*)\}}", context.tree.code_of(function))
     if len(found) != 1:
         return ()
@@ -263,19 +263,13 @@ def _packed(context: _Context, argument: Node) -> tuple[str, ...]:
 
 def _config_field(tree: SourceTree, call: Node, config: str, field: str) -> _Part:
     """What is assigned to a field of a `cudaLaunchConfig_t`, where that happens once in the function."""
-    function = _enclosing(call)
+    function = function_around(call)
     code = tree.code_of(function)[: call.start_byte - function.start_byte]
     found = list(re.finditer(rf"\b{re.escape(config)}\s*\.\s*{field}\s*=\s*([^;]+);", code))
     if len(found) != 1:
         return _part(tree, None, call)
     start, end = (function.start_byte + i for i in found[0].span(1))
     return _Part(tree.text.text[start:end].strip(), found[0][1], tree.text_span(start, end), start)
-
-
-def _enclosing(node: Node) -> Node:
-    while node.type != "function_definition" and node.parent is not None:
-        node = node.parent
-    return node
 
 
 def _through_macro(context: _Context, name: str, call: Node) -> list[LaunchSite]:

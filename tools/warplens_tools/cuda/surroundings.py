@@ -227,9 +227,9 @@ class _Search:
         )
 
     def _span(self, tree: SourceTree, joined: Joined, span: Span) -> Span:
-        path, start = joined.place(tree.text.offset(span.line, span.column))
-        length = tree.text.offset(span.end_line, span.end_column) - tree.text.offset(span.line, span.column)
-        return self.project.text(path).span(start, start + length)
+        start, end = tree.text.offsets(span)
+        path, at = joined.place(start)
+        return self.project.text(path).span(at, at + end - start)
 
     def _answer(self) -> Surroundings:
         own = {(s.span, s.kernel_name): s for s in self.model.launches}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
+from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, holds, walk
 
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _NUMBER = re.compile(r"(?i)(?:0x[\da-f']+|\d[\d']*)[ul]*\Z")
@@ -130,14 +130,10 @@ def _with(tree: SourceTree, statement: Node, limit: _Limit, part: Node) -> Words
     """A statement's words, but for brackets, with a part of a limited expression for the whole."""
     found: list[str] = []
     for leaf in _leaves(statement):
-        if _is_in(leaf, limit.whole) and not _is_in(leaf, part):
+        if holds(limit.whole, leaf) and not holds(part, leaf):
             continue
         found.append(tree.code_of(leaf).strip())
     return _bare(tuple(word for word in found if word))
-
-
-def _is_in(leaf: Node, outer: Node) -> bool:
-    return outer.start_byte <= leaf.start_byte and leaf.end_byte <= outer.end_byte
 
 
 def _bare(words: Words) -> Words:

@@ -17,8 +17,9 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.callees import own_name
 from warplens_tools.cuda.syntax.functions import Function, functions_of
-from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
+from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, holds, walk
 from warplens_tools.lazily import cached_property
+from warplens_tools.tunable.conditions import declared_names
 from warplens_tools.tunable.left_limits import PLACES, Side, Words, left_limits, words_of
 from warplens_tools.tunable.source import File
 
@@ -103,7 +104,7 @@ class _Code:
     def parameters(self) -> frozenset[str]:
         """The names of what the function is given."""
         nodes = (n for n in walk(self.function.declarator) if n.type == "parameter_declaration")
-        return frozenset(self.tree.code_of(n) for node in nodes for n in _declared(node))
+        return frozenset(self.tree.code_of(n) for node in nodes for n in declared_names(node))
 
     @cached_property
     def run_time(self) -> frozenset[str]:
@@ -121,7 +122,7 @@ class _Code:
     def many(self, name: str) -> int:
         """How often a name is declared in it."""
         nodes = (n for n in walk(self.function.body) if n.type in ("declaration", "parameter_declaration"))
-        named = [self.tree.code_of(d) for node in nodes for d in _declared(node)]
+        named = [self.tree.code_of(d) for node in nodes for d in declared_names(node)]
         return named.count(name) + (name in self.parameters)
 
     def reads(self, target: str, start: int = 0, *, apart_from: Node | None = None) -> bool:
@@ -134,7 +135,7 @@ class _Code:
             )
             and node.start_byte >= start
             and not _is_target(node)
-            and (apart_from is None or not _holds(apart_from, node))
+            and (apart_from is None or not holds(apart_from, node))
             for node in walk(self.function.body)
             if node.type in ("identifier", "field_expression")
         )
@@ -237,13 +238,13 @@ def _is_balanced(words: Sequence[str]) -> bool:
 def _is_set_again(code: _Code, statement: Node) -> bool:
     """Whether the variable that a statement sets is set elsewhere too, or an element of an array with a run-time value:
     what the statement has is then where something begins, or a case of its own."""
-    here = {target for target, _, node in code.sets if _holds(statement, node)}
-    if any(target in here and not _holds(statement, node) for target, _, node in code.sets):
+    here = {target for target, _, node in code.sets if holds(statement, node)}
+    if any(target in here and not holds(statement, node) for target, _, node in code.sets):
         return True
     elements = [(root, node) for root, _, node in code.roots_set if _sets_element(node)]
-    roots = {root for root, node in elements if _holds(statement, node)}
+    roots = {root for root, node in elements if holds(statement, node)}
     return any(
-        root in roots and not _holds(statement, node) and _has_run_time_value(code, node)
+        root in roots and not holds(statement, node) and _has_run_time_value(code, node)
         for root, node in elements
     )
 
@@ -288,7 +289,7 @@ def _counts(node: Node) -> bool:
     """Whether a loop is counted by an assignment: loops may be made otherwise."""
     loop = _loop_around(node)
     body = loop.child_by_field_name("body") if loop is not None else None
-    return body is not None and not _holds(body, node)
+    return body is not None and not holds(body, node)
 
 
 def _parent_type(node: Node) -> str:
@@ -298,21 +299,6 @@ def _parent_type(node: Node) -> str:
 def _is_header(node: Node) -> bool:
     loop = node.parent
     return loop is not None and loop.type in LOOPS and loop.child_by_field_name("body") != node
-
-
-def _holds(outer: Node, node: Node) -> bool:
-    return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
-
-
-def _declared(node: Node) -> Iterator[Node]:
-    for child in node.children_by_field_name("declarator"):
-        inner: Node | None = child
-        while inner is not None and inner.type != "identifier":
-            inner = inner.child_by_field_name("declarator") or next(
-                (c for c in inner.named_children if c.type.endswith(("declarator", "identifier"))), None
-            )
-        if inner is not None:
-            yield inner
 
 
 def _text(tree: SourceTree, node: Node) -> str:

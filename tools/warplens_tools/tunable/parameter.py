@@ -111,13 +111,7 @@ def fills_sectors(parameter: TunableParameter, value: int) -> bool:
 def skeleton(text: SourceText, parameters: Iterable[TunableParameter]) -> str:
     """A text with its parameters taken out: equal for texts that differ in their values alone."""
     cuts = sorted(
-        (
-            text.offset(p.span.line, p.span.column),
-            text.offset(p.span.end_line, p.span.end_column),
-            parameter.name,
-        )
-        for parameter in parameters
-        for p in parameter.places
+        (*text.offsets(place.span), parameter.name) for parameter in parameters for place in parameter.places
     )
     parts, at = list[str](), 0
     for start, end, name in cuts:

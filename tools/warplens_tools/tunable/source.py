@@ -84,8 +84,7 @@ class File:
 
     def range(self, span: Span) -> tuple[int, int]:
         """Offsets of a span."""
-        text = self.text
-        return text.offset(span.line, span.column), text.offset(span.end_line, span.end_column)
+        return self.text.offsets(span)
 
     def line(self, at: int) -> int:
         """The line of an offset, counted from 1."""

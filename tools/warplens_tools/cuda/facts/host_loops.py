@@ -11,7 +11,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.model import LaunchSite
 from warplens_tools.cuda.syntax.callees import calls_of, directly_called, functions_named
-from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
+from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, function_around, walk
 from warplens_tools.text import Span
 
 #: Clocks of the systems and what programs call their own: get_time, getTimeNs, wall_time, cpuSecond.
@@ -106,9 +106,9 @@ def calls_near(tree: SourceTree, places: Iterable[Span]) -> tuple[HostCall, ...]
 def _calls_near(tree: SourceTree, places: Iterable[Span]) -> tuple[HostCall, ...]:
     found: dict[int, Node] = {}
     for place in places:
-        function = tree.function_at(*_offsets(tree, place))
+        function = tree.function_at(*tree.text.offsets(place))
         if function is not None and function.start_byte not in found:
-            callers = [_function(n) for n in calls_of(tree, _name_of(tree, function))]
+            callers = [function_around(n) for n in calls_of(tree, _name_of(tree, function))]
             hosts = [function, *(c for c in callers if c.type == "function_definition")]
             bodies = (body for host in hosts if (body := host.child_by_field_name("body")) is not None)
             code = " ".join(map(tree.code_of, bodies))
@@ -127,7 +127,7 @@ def loop_around(tree: SourceTree, span: Span) -> HostLoop | None:
 
 
 def _loop_at(tree: SourceTree, span: Span) -> HostLoop | None:
-    start, end = _offsets(tree, span)
+    start, end = tree.text.offsets(span)
     node = tree.root.descendant_for_byte_range(start, end)
     loop = _each_loop(tree, node) if node is not None else None
     if loop is not None:
@@ -138,17 +138,13 @@ def _loop_at(tree: SourceTree, span: Span) -> HostLoop | None:
 
 def host_scope(tree: SourceTree, span: Span) -> str:
     """The code of the function around a stretch of host code and of the functions that call it, without comments."""
-    function = tree.function_at(*_offsets(tree, span))
+    function = tree.function_at(*tree.text.offsets(span))
     if function is None:
         return ""
     named = _name_of(tree, function)
-    callers = [_function(n) for n in calls_of(tree, named)] if named not in ("", "main") else []
+    callers = [function_around(n) for n in calls_of(tree, named)] if named not in ("", "main") else []
     stretches = dict.fromkeys((f.start_byte, f.end_byte) for f in (function, *callers))
     return "\n".join(tree.masked.source[start:end] for start, end in stretches)
-
-
-def _offsets(tree: SourceTree, span: Span) -> tuple[int, int]:
-    return tree.text.offset(span.line, span.column), tree.text.offset(span.end_line, span.end_column)
 
 
 def _name_of(tree: SourceTree, function: Node) -> str:
@@ -219,12 +215,6 @@ def changed_in(code: str) -> frozenset[str]:
     return frozenset({a or b for a, b in _CHANGED.findall(code)} | set(_RANGED.findall(code)))
 
 
-def _function(node: Node) -> Node:
-    while node.type != "function_definition" and node.parent is not None:
-        node = node.parent
-    return node
-
-
 def _read(
     tree: SourceTree, loop: Node, calls: tuple[HostCall, ...], launched: Node | None = None
 ) -> HostLoop:
@@ -237,7 +227,7 @@ def _read(
         header=header,
         calls=calls,
         launches=tree.code_of(launched if launched is not None else loop).count("<<<"),
-        captured="cudaStreamBeginCapture" in tree.code_of(_function(loop)),
+        captured="cudaStreamBeginCapture" in tree.code_of(function_around(loop)),
         bound=counted[1] if counted else "",
         works=_works(tree, loop, own_name=_name_of(tree, launched) if launched is not None else ""),
         inside=tuple(_waits_inside(tree, loop, launched)),
@@ -295,7 +285,7 @@ def _looped_calls(tree: SourceTree, loop: Node) -> tuple[HostCall, ...]:
         return every
     found = []
     for call in every:
-        node = tree.root.descendant_for_byte_range(*_offsets(tree, call.span))
+        node = tree.root.descendant_for_byte_range(*tree.text.offsets(call.span))
         around = _each_loop(tree, node) if node is not None else loop
         if around is not None and around.start_byte >= loop.start_byte:
             found.append(call)

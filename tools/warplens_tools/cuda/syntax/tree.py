@@ -246,6 +246,22 @@ def holds(outer: Node, node: Node) -> bool:
     return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
 
 
+def function_around(node: Node) -> Node:
+    """The innermost function definition around it; where there is none, the whole file."""
+    while node.type != "function_definition" and node.parent is not None:
+        node = node.parent
+    return node
+
+
+def before(node: Node) -> Iterator[Node]:
+    """What stands before it in its block, the nearest first, comments left out."""
+    at = node.prev_named_sibling
+    while at is not None:
+        if at.type != "comment":
+            yield at
+        at = at.prev_named_sibling
+
+
 def is_assigned(node: Node) -> bool:
     """Whether `node` is what an assignment sets."""
     around = node.parent

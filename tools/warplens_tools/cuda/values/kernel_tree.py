@@ -39,8 +39,7 @@ def kernel_tree(tree: SourceTree, kernel: Kernel) -> KernelTree | None:
 
 
 def _kernel_tree(tree: SourceTree, span: Span, name: str) -> KernelTree | None:
-    start = tree.text.offset(span.line, span.column)
-    end = tree.text.offset(span.end_line, span.end_column)
+    start, end = tree.text.offsets(span)
     function = _by_start(tree).get(start)
     header = function is None or (function.macro is not None and function.macro.kind == "header")
     keep = frozenset() if header else tree.remembered("readable", lambda: _readable(tree))

@@ -52,9 +52,7 @@ def written_out(
 
     `loops`: only a call of a function that has a loop of its own.
     """
-    span = kernel.body
-    low, high = text.offset(span.line, span.column), text.offset(span.end_line, span.end_column)
-    body = file.root.descendant_for_byte_range(low, high)
+    body = file.root.descendant_for_byte_range(*text.offsets(kernel.body))
     if body is None or body.type != "compound_statement":
         return ()
     reader = _Calls(text, file, body, frozenset(p.name for p in kernel.parameters))

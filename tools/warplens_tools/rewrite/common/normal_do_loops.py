@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel
-from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.syntax.tree import SourceTree, before, walk
 from warplens_tools.rewrite.common.normal_bounds import WORD, BoundReader
 from warplens_tools.text import SourceText, TextEdit
 
@@ -94,7 +93,7 @@ class _Reader(BoundReader):
         inside = rf"(?:.*&&\s*)?{name}\s*<\s*{re.escape(limit)}(?:\s*&&.*)?"
         at: Node | None = loop
         while at is not None and self.body is not None and at.id != self.body.id:
-            for node in _before(at):
+            for node in before(at):
                 code = self.code(node)
                 clause = node.child_by_field_name("condition") if node.type == "if_statement" else None
                 asked = self.code(clause).strip()[1:-1].strip() if clause is not None else ""
@@ -119,7 +118,7 @@ class _Reader(BoundReader):
         kinds = [p.type for p in self.kernel.parameters if p.name == limit and not p.pointer]
         if [k.removeprefix("const ") for k in kinds] != ["int"]:
             return ""
-        for node in _before(loop):
+        for node in before(loop):
             code = self.code(node).strip()
             begun = re.fullmatch(rf"int\s+{name}\s*=\s*(\d+)\s*;|{name}\s*=\s*(\d+)\s*;", code)
             if begun is not None:
@@ -141,12 +140,3 @@ def _changing(name: str) -> str:
         rf"\+\+\s*{name}\b|\b{name}\s*\+\+|--\s*{name}\b|\b{name}\s*--"
         rf"|\b{name}\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|&\s*{name}\b"
     )
-
-
-def _before(node: Node) -> Iterator[Node]:
-    """The statements before one in its block, nearest first."""
-    at = node.prev_named_sibling
-    while at is not None:
-        if at.type != "comment":
-            yield at
-        at = at.prev_named_sibling

@@ -13,7 +13,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.facts.read_only import only_read
 from warplens_tools.cuda.model import Kernel
-from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.syntax.tree import SourceTree, holds, walk
 from warplens_tools.rewrite.common.normal_bounds import SIGNED, BoundReader
 from warplens_tools.text import SourceText, Span, TextEdit
 
@@ -43,7 +43,7 @@ def _named(reader: BoundReader, guard: Node) -> tuple[TextEdit, ...]:
             continue
         index = _index(node)
         words = reader.words(index) if index is not None else frozenset[str]()
-        others = (n for n in _sides(condition) if not _below(node, n))
+        others = (n for n in _sides(condition) if not holds(n, node))
         # an index that the same condition keeps inside is not for the statement before it
         if any(words & reader.words(side) for side in others):
             continue
@@ -104,7 +104,3 @@ def _sides(condition: Node | None) -> list[Node]:
         (n.child_by_field_name("left"), n.child_by_field_name("right")) for n in compared
     )
     return [n for n in sides if n is not None]
-
-
-def _below(node: Node, outer: Node) -> bool:
-    return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte

@@ -7,12 +7,11 @@ A rewrite that refuses a kernel as it stands is asked again for it with such loo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel
-from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.syntax.tree import SourceTree, before, walk
 from warplens_tools.text import SourceText, TextEdit
 
 _STEPPED = re.compile(r"(?:\+\+\s*\w+|\w+\s*\+\+|\w+\s*(?:\+=|=)[^=].*)", re.DOTALL)
@@ -20,22 +19,16 @@ _STEPPED = re.compile(r"(?:\+\+\s*\w+|\w+\s*\+\+|\w+\s*(?:\+=|=)[^=].*)", re.DOT
 
 def normalised(text: SourceText, file: SourceTree, kernel: Kernel) -> SourceText | None:
     """The file with the kernel's loops in that form; None where none changes."""
-    low = text.offset(kernel.body.line, kernel.body.column)
-    high = text.offset(kernel.body.end_line, kernel.body.end_column)
+    low, high = text.offsets(kernel.body)
     function = file.function_at(low, high)
     loops = ("while_statement", "for_statement")
     inside = [n for n in walk(function) if n.type in loops] if function is not None else []
-    offsets = [(n, *_range(text, file, n)) for n in inside]
+    offsets = [(n, *text.offsets(file.span(n))) for n in inside]
     edits: list[TextEdit] = []
     for loop, start, end in offsets:
         if low <= start and end <= high and not any(e.span.contains(file.span(loop)) for e in edits):
             edits += _normal(text, file, loop)
     return text.apply(edits) if edits else None
-
-
-def _range(text: SourceText, file: SourceTree, node: Node) -> tuple[int, int]:
-    span = file.span(node)
-    return text.offset(span.line, span.column), text.offset(span.end_line, span.end_column)
 
 
 def _normal(text: SourceText, file: SourceTree, loop: Node) -> list[TextEdit]:
@@ -57,8 +50,8 @@ def _normal(text: SourceText, file: SourceTree, loop: Node) -> list[TextEdit]:
     if declaration is None:
         first = first.removeprefix(kept.removesuffix(f"{name[0]};") if kept and name else "")
     head = f"for ({first}; {condition}; {update}) "
-    start, _ = _range(text, file, loop)
-    begin, _ = _range(text, file, body)
+    start, _ = text.offsets(file.span(loop))
+    begin, _ = text.offsets(file.span(body))
     place = file.span(setting) if kept else text.with_line(file.span(setting))
     edits = [TextEdit(place, kept), TextEdit(text.span(start, begin), head)]
     return edits if last is None else [*edits, TextEdit(text.with_line(file.span(last)), "")]
@@ -114,7 +107,7 @@ def _changes(file: SourceTree, node: Node, name: str) -> int:
 def _declared(file: SourceTree, loop: Node, name: str) -> Node | None:
     """The declaration of a variable, alone, right before the loop but for statements that do not name it."""
     found = None
-    for node in _before(loop):
+    for node in before(loop):
         declarators = node.children_by_field_name("declarator") if node.type == "declaration" else []
         names = [_named(file, d) for d in declarators]
         if name in names:
@@ -128,7 +121,7 @@ def _declared(file: SourceTree, loop: Node, name: str) -> Node | None:
             return None
         after = after.next_named_sibling
     words = re.findall(r"[A-Za-z_]\w*", file.code_of(found)) if found is not None else []
-    between = [n for n in _before(loop) if found is not None and n.start_byte > found.start_byte]
+    between = [n for n in before(loop) if found is not None and n.start_byte > found.start_byte]
     if any(_changes(file, n, w) for n in between for w in words if n.type == "expression_statement"):
         return None
     return found
@@ -139,7 +132,7 @@ def _set(file: SourceTree, loop: Node, name: str) -> tuple[Node | None, str]:
     first value, and what stays of it: the declaration of a variable that is used behind the loop too.
     """
     between = list[Node]()
-    for node in _before(loop) if _starts_anew(file, loop, name) else ():
+    for node in before(loop) if _starts_anew(file, loop, name) else ():
         code = file.code_of(node)
         if not re.search(rf"\b{name}\b", code):
             between.append(node)
@@ -179,14 +172,6 @@ def _named(file: SourceTree, declarator: Node) -> str:
         declarator.child_by_field_name("declarator") if declarator.type == "init_declarator" else declarator
     )
     return file.code_of(inner).strip() if inner is not None else ""
-
-
-def _before(loop: Node) -> Iterator[Node]:
-    at = loop.prev_named_sibling
-    while at is not None:
-        if at.type != "comment":
-            yield at
-        at = at.prev_named_sibling
 
 
 def _text(text: SourceText, file: SourceTree, node: Node) -> str:
