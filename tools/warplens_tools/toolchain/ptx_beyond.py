@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from warplens_tools.toolchain.ptx_ends import loops_in
 from warplens_tools.toolchain.ptx_flow import Flow, by_kernel, instruction_of
 
 _LOADS = re.compile(r"ld(?:\.\w+(?:::\w+)*)*\.global(?:\.\w+(?:::\w+)*)*\.[busf](8|16|32|64)\Z")
@@ -33,7 +34,7 @@ class _Load(NamedTuple):
 
 class Beyond(msgspec.Struct, frozen=True):
     """Of one kernel, by pointer and bytes of an element: how many conditions on data it reads an element by that it
-    does not read the one before it by, and how many conditions in all; the fewest."""
+    does not read the one before it by, and how many conditions in all; the fewest. Not within loops."""
 
     next_ones: dict[tuple[str, int], tuple[int, int]] = {}
     #: How many numbers it holds within bounds: an edit that does so with more of them needs no conditions.
@@ -61,7 +62,9 @@ def reads_beyond(baseline: Mapping[str, Beyond], candidate: Mapping[str, Beyond]
 
 
 def _beyond(flow: Flow) -> Beyond:
-    loads = list(_loads(flow))
+    # of what a loop goes through, the next element is its next round's
+    rounds = frozenset[int]().union(*(loop.blocks for loop in loops_in(flow.body)))
+    loads = [load for load in _loads(flow) if load.block not in rounds]
     pairs = [
         (one, other)
         for one in loads
