@@ -23,6 +23,8 @@ _REMAINDER = re.compile(r"rem\.[us](?:32|64)\Z")
 _UPPER = re.compile(r"mul\.(?:hi|wide)\.[us](?:32|64)\Z")
 _PRODUCT = re.compile(r"(?:mul|mad)\.lo\.[su](?:32|64)\Z")
 _HANDS_ON = re.compile(r"(?:mov|cvt|shr|selp|add|sub)\b")
+#: What 32 bits with a sign, or 16, become more of.
+_WIDTHS = {"cvt.s64.s32": 32, "cvt.s64.s16": 16, "cvt.s32.s16": 16}
 #: Terms of more bits than that may run over a sum of 64 within four million rounds.
 _MOST_BITS = 42
 
@@ -145,9 +147,20 @@ def _sums(flow: Flow, bits: Bits) -> Iterator[int]:
             if (
                 step.name.endswith("32")
                 or step.name.startswith("mul")
-                or any(bits.many(t) > _MOST_BITS for t in terms)
+                or any(_many(flow, bits, t) > _MOST_BITS for t in terms)
             ):
                 yield number
+
+
+def _many(flow: Flow, bits: Bits, term: str) -> int:
+    """The bits of a term: of a product those of both factors. What is loaded may have been widened, and what counts or
+    numbers has 32."""
+    steps = flow.steps.get(term, ())
+    if len(steps) == 1 and steps[0].name.startswith(("mul.lo", "mul.wide")):
+        return sum(_many(flow, bits, s) for s in steps[0].sources[:2])
+    if not _rests_on_loads(flow, term):
+        return min(32, bits.many(term))
+    return _WIDTHS.get(steps[0].name if len(steps) == 1 else "", bits.many(term))
 
 
 def _rests_on_loads(flow: Flow, source: str) -> bool:

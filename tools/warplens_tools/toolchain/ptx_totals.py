@@ -41,6 +41,8 @@ class Totals(msgspec.Struct, frozen=True):
     whole: frozenset[str] = frozenset()
     floats: frozenset[str] = frozenset()
     counts: frozenset[str] = frozenset()
+    #: In what floats it adds up ones, whatever else is added there.
+    ones: frozenset[str] = frozenset()
 
 
 def totals_in(ptx: str) -> dict[str, Totals]:
@@ -58,7 +60,7 @@ def in_floats(baseline: Mapping[str, Totals], candidate: Mapping[str, Totals]) -
         more = new.floats - known.floats - (frozenset() if "64" in known.whole else frozenset({"f64"}))
         if known.whole and more:
             return f"the edit adds up in {_SAID[min(more)]} whole numbers that the kernel adds up as integers"
-        if counts := (new.counts - known.counts) & _SMALL:
+        if counts := (new.counts - known.ones) & _SMALL:
             return f"the edit counts in {_SAID[min(counts)]}, the kernel in integers"
     return ""
 
@@ -67,13 +69,14 @@ def _totals(flow: Flow) -> Totals:
     leads = flow.closure(flow.addresses)
     whole = frozenset(width for register, width in sums_of(flow) if register not in leads)
     values = Values(flow)
-    floats, counts = set[str](), set[str]()
+    floats, counts, ones = set[str](), set[str](), set[str]()
     for kind, terms in _float_sums(values):
+        ones |= {kind} if any(map(_is_one, terms)) else set()
         if any(_is_whole(values, term) for term in terms):
             floats.add(kind)
         elif all(map(_is_one, terms)):
             counts.add(kind)
-    return Totals(whole, frozenset(floats), frozenset(counts))
+    return Totals(whole, frozenset(floats), frozenset(counts), frozenset(ones))
 
 
 def _float_sums(values: Values) -> Iterator[tuple[str, list[_Term]]]:
