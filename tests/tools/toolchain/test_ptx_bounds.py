@@ -78,3 +78,32 @@ def test_a_comparison_may_go_in_strides_and_a_search_by_halves() -> None:
     was = _bounds(COMPARED, STEP="++same")
     assert cut_short(was, _bounds(COMPARED, STEP="same += 1")) == cut_short(was, was) == ""
     assert cut_short(was, _bounds(HALVED)) == ""
+
+
+SOUGHT = """
+__global__ void sought(const int* slots, const int* keys, int* out, unsigned mask) {
+    const int key = keys[threadIdx.x];
+    unsigned at = key & mask;
+    int place = -1;
+    for (unsigned tries = 0; LIMIT; ++tries) {
+        if (slots[at] == key) { place = at; break; }
+        if (slots[at] == 0) break;
+        at = at + 1 & mask;
+    }
+    out[threadIdx.x] = place;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        ("tries < min(mask + 1, 64u)", True),
+        ("tries < 64", True),
+        ("tries <= mask && tries < 64", True),
+        ("tries < mask + 1", False),
+    ],
+)
+def test_a_search_goes_as_far_as_it_is_told(limit: str, told: bool) -> None:
+    before, after = (bounds_in(made(SOUGHT, LIMIT=how)) for how in ("tries <= mask", limit))
+    assert bool(cut_short(before, after)) is told

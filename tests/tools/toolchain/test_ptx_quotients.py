@@ -5,8 +5,14 @@ from __future__ import annotations
 
 import pytest
 from tests.compiled import ptx_of_each
+from tests.tools.toolchain.test_ptx_ends import made
 
-from warplens_tools.toolchain.ptx_quotients import by_reciprocals, reciprocals_in
+from warplens_tools.toolchain.ptx_quotients import (
+    by_reciprocals,
+    lost_elsewhere,
+    quotients_in,
+    reciprocals_in,
+)
 
 pytestmark = pytest.mark.compiler
 
@@ -57,3 +63,28 @@ def test_quotients_by_few_bits_are_told(compiled: dict[str, frozenset[str]], nam
     said = by_reciprocals(compiled["divided"], compiled[name])
     assert ("a reciprocal of few bits" in said) == (name in TOLD) == bool(said)
     assert by_reciprocals(compiled[name], compiled[name]) == ""
+
+
+BLENDED = """
+template <class T>
+__global__ void blended(const T* a, const T* b, const unsigned char* mask, T* out, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    const unsigned m = mask[i], sum = a[i] * m + b[i] * (255u - m);
+    out[i] = (T)(SHARE);
+}
+template __global__ void blended<unsigned char>(const unsigned char*, const unsigned char*, const unsigned char*,
+                                                unsigned char*, int);
+template __global__ void blended<unsigned short>(const unsigned short*, const unsigned short*, const unsigned char*,
+                                                 unsigned short*, int);
+"""
+
+
+def test_a_quotient_that_another_instantiation_loses_is_told() -> None:
+    def said(share: str, judged: str) -> str:
+        before, after = (quotients_in(made(BLENDED, SHARE=how)) for how in ("(sum + 127u) / 255u", share))
+        return lost_elsewhere(before, after, next(name for name in after if judged in name))
+
+    shifts = "(sum + 128u + (sum + 128u >> 8)) >> 8"
+    assert "blended<unsigned short>" in said(shifts, "<unsigned char>")
+    assert said("(sum + 127u + 0u) / 255u", "<unsigned char>") == ""
