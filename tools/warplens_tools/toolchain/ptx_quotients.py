@@ -18,6 +18,8 @@ from warplens_tools.toolchain.symbols import unit_free_name
 _PRODUCT = re.compile(r"(?:mul|mad)\.(?:lo|wide)\.[su](?:32|64)\Z")
 _UPPER = re.compile(r"mul\.hi\.[us](32|64)\Z")
 _ASKS = re.compile(r"\bsetp(?:\.\w+)*\.[us](?:32|64)\s+([^;]+);")
+_FEW_BITS = 20
+_RIGHT = re.compile(r"\bshr\.[us](?:32|64)\s+%\w+,\s*%\w+,\s*(\d+)")
 #: A product of which the upper half is a quotient.
 _WIDE = re.compile(r"mul\.(?:wide|hi)\.[us](?:32|64)\Z")
 _SHIFTS = re.compile(r"(?:shr\.[us]|bfe\.[us])(?:32|64)\Z")
@@ -37,9 +39,10 @@ def by_reciprocals(baseline: frozenset[str], candidate: frozenset[str]) -> str:
     return ""
 
 
-def quotients_in(ptx: str) -> dict[str, int]:
-    """How many quotients by constants each kernel of a unit works out, by the name that it has whatever the unit."""
-    return by_kernel(ptx, _quotients)
+def quotients_in(ptx: str) -> dict[str, tuple[int, frozenset[str]]]:
+    """How many quotients by constants each kernel of a unit works out, and by how many bits it shifts to the right, by
+    the name that it has whatever the unit."""
+    return by_kernel(ptx, lambda flow: (_quotients(flow), frozenset(_RIGHT.findall(flow.body))))
 
 
 def lost_elsewhere(baseline: Mapping[str, int], candidate: Mapping[str, int], judged: str) -> str:
@@ -58,12 +61,14 @@ def lost_elsewhere(baseline: Mapping[str, int], candidate: Mapping[str, int], ju
 
 
 def _quotients(flow: Flow) -> int:
+    """Those of numbers that no run goes through: of fewer bits each comes up, or is known to be right."""
     bits = Bits(flow)
     return sum(
-        _DIVIDES.match(step.name) is not None
-        or (_WIDE.match(step.name) is not None and any(_is_large(bits.constant(s)) for s in step.sources[:2]))
+        any(bits.constant(s) is None and bits.many(s) > _FEW_BITS for s in step.sources[:2])
         for steps in flow.steps.values()
         for step in steps
+        if _DIVIDES.match(step.name)
+        or (_WIDE.match(step.name) and any(_is_large(bits.constant(s)) for s in step.sources[:2]))
     )
 
 

@@ -252,7 +252,7 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
         return reduced_in(self.ptx)
 
     @cached_property
-    def quotients(self) -> dict[str, int]:
+    def quotients(self) -> dict[str, tuple[int, frozenset[str]]]:
         """How many quotients by constants its kernels work out, kept as the widths are."""
         return quotients_in(self.ptx)
 
