@@ -45,17 +45,20 @@ def quotients_in(ptx: str) -> dict[str, tuple[int, frozenset[str]]]:
     return by_kernel(ptx, lambda flow: (_quotients(flow), frozenset(_RIGHT.findall(flow.body))))
 
 
-def lost_elsewhere(baseline: Mapping[str, int], candidate: Mapping[str, int], judged: str) -> str:
-    """Which instantiation of the judged kernel divides by nothing any more in a candidate; "" for none."""
+def lost_elsewhere(
+    baseline: Mapping[str, tuple[int, frozenset[str]]],
+    candidate: Mapping[str, tuple[int, frozenset[str]]],
+    judged: str,
+) -> str:
+    """Which instantiation of the judged kernel divides by nothing any more in a candidate, and shifts by as much as the
+    judged one, whatever it is made for; "" for none."""
     own = judged.partition("<")[0]
-    for name, many in candidate.items():
-        if (
-            name != judged
-            and "<" in name
-            and name.partition("<")[0] == own
-            and baseline.get(name, 0)
-            and not many
-        ):
+    nothing = 0, frozenset[str]()
+    shifts = candidate.get(judged, nothing)[1]
+    for name, (many, by) in candidate.items():
+        if name == judged or "<" not in name or name.partition("<")[0] != own:
+            continue
+        if baseline.get(name, nothing)[0] and not many and by == shifts:
             return f"the edit leaves out of {name} what it divides by, which is not the instantiation that is compared"
     return ""
 
