@@ -87,6 +87,24 @@ def test_index(body: str, expected: str | None) -> None:
     assert plain == expected
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("m->data[threadIdx.x * m->cols + 1] = 0;", [("m->data", "1 + m->cols * threadIdx.x")]),
+        ("m->cols = 4; m->data[threadIdx.x * m->cols] = 0;", [("m->data", None)]),
+        ("put(m);", []),
+    ],
+)
+def test_a_structure_that_a_kernel_is_led_to(body: str, expected: list[tuple[str, str | None]]) -> None:
+    text = SourceText(
+        "struct M { int cols; float *data; };\n__device__ void put(M *m) { m->data[m->cols] = 0; }\n"
+        f"__global__ void k(M *m)\n{{\n{body}\n}}\n"
+    )
+    found = accesses(parse_tree(text), parse(text, "k.cu").kernels[0])
+    written = [a for a in found if a.writes and a.name.endswith("data")]
+    assert [(a.name, describe(a.index) if a.index is not None else None) for a in written] == expected
+
+
 def test_layouts_are_those_of_the_compiler() -> None:
     tree = parse_tree(
         SourceText(

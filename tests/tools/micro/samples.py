@@ -1854,6 +1854,14 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     ),
     "inactive-threads": (
         Sample(
+            "elements held against each other",
+            kernel(
+                "if (a[i] > a[i ^ 1]) for (int j = 0; j < n; ++j) o[i * n + j] = a[j];",
+                launch="for (int s = 0; s < n; ++s) k<<<n, 128>>>(a, o, n);",
+            ),
+            finds=False,
+        ),
+        Sample(
             "a frontier",
             kernel(
                 "if (a[i] > 0.0f) for (int j = 0; j < n; ++j) o[i * n + j] = a[j];",

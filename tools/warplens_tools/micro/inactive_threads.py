@@ -23,7 +23,7 @@ for (int e = first[v]; e < first[v + 1]; ++e) ...
 ```
 
 **Evidence.** A test of what each thread loads around what the kernel does, or a return by it, and the loop of the host
-that launches it.
+that launches it. Two elements of one array that are held against each other, as in a sort, are no such test.
 
 **Threshold.** More than half of the kernel's instructions behind the test; without SASS, a loop behind it. It is
 information: how many elements are active only a run shows.

@@ -17,8 +17,10 @@ from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.callees import called_names, functions_named
 from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, addends, is_assigned, walk
+from warplens_tools.cuda.values.bindings import value_node
 from warplens_tools.cuda.values.constants import constants_of
 from warplens_tools.cuda.values.form_reader import FormReader
+from warplens_tools.cuda.values.forms import Form
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.cuda.values.pointers import PointerReader
@@ -237,9 +239,18 @@ class _Reader:
 
     def _is_place(self, node: Node) -> bool:
         """Whether a name is a thread's place along an axis: one more for the next thread or block."""
-        form = self.forms.form(node)
+        form = self.forms.form(node) or self._begun(node)
         steps = (form.growth(axis) for axis in _AXES) if form is not None else ()
         return any(step is not None and step.value == 1 for step in steps)
+
+    def _begun(self, node: Node) -> Form | None:
+        """What a variable is set to first, which tests may cut at the ends of the array."""
+        name = self.tree.code_of(node)
+        binding = (
+            self.forms.kernel.constants.binding(name, node.start_byte) if node.type == "identifier" else None
+        )
+        value = value_node(self.tree, binding) if binding is not None and binding.local else None
+        return self.forms.form(value) if value is not None else None
 
     def _name(self, read: Node) -> str:
         """The array's, or what its expression begins with."""

@@ -14,6 +14,8 @@ from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.text import Span
 
+_ORDERS = frozenset({"<", ">", "<=", ">="})
+
 
 class Gate(msgspec.Struct, frozen=True):
     """One such test, and what only threads that pass it do."""
@@ -41,6 +43,8 @@ def _gates(expanded: KernelTree, block: Node, names: BodyNames) -> Iterator[Gate
         if node.child_by_field_name("alternative") is not None:
             continue
         leaves = _leaves(then)
+        if _holds_elements_together(expanded, test):
+            continue
         if is_data(expanded, test, names) and "[" in expanded.tree.code_of(test):
             if not leaves:
                 yield Gate(span(test), span(then))
@@ -49,6 +53,24 @@ def _gates(expanded: KernelTree, block: Node, names: BodyNames) -> Iterator[Gate
                 yield Gate(span(test), Span(first.line, first.column, last.end_line, last.end_column))
         elif not leaves:
             yield from _gates(expanded, then, names)
+
+
+def _holds_elements_together(expanded: KernelTree, test: Node) -> bool:
+    """Whether two elements of one array are compared, as a sort does: that says nothing of who has work."""
+    for node in walk(test):
+        operator = node.child_by_field_name("operator") if node.type == "binary_expression" else None
+        if operator is None or operator.type not in _ORDERS:
+            continue
+        left, right = (node.child_by_field_name(side) for side in ("left", "right"))
+        if left is not None and right is not None and _arrays(expanded, left) & _arrays(expanded, right):
+            return True
+    return False
+
+
+def _arrays(expanded: KernelTree, within: Node) -> set[str]:
+    """What is indexed in an expression, as written."""
+    bases = (n.child_by_field_name("argument") for n in walk(within) if n.type == "subscript_expression")
+    return {expanded.tree.code_of(base) for base in bases if base is not None}
 
 
 def _leaves(then: Node) -> bool:

@@ -27,6 +27,7 @@ from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, constants_o
 from warplens_tools.cuda.values.cooperative_groups import builtin_path, rank_or_size
 from warplens_tools.cuda.values.forms import Form, Symbol
 from warplens_tools.cuda.values.integer_names import integer_of
+from warplens_tools.cuda.values.kept_whole import pointed_member
 from warplens_tools.cuda.values.kernel_tree import KernelTree
 from warplens_tools.cuda.values.last_set import assigned
 from warplens_tools.cuda.values.loop_headers import (
@@ -57,8 +58,7 @@ class FormReader:
     def __init__(
         self, kernel: KernelTree, block: Dim3 = UNKNOWN_DIM3, passed: Mapping[str, Form | None] = _NOTHING
     ) -> None:
-        self.kernel = kernel
-        self.tree = kernel.tree
+        self.kernel, self.tree = kernel, kernel.tree
         self.block = block
         #: What the caller passes for the parameters, where this is a function that a kernel calls.
         self.passed = passed
@@ -72,8 +72,7 @@ class FormReader:
 
     def form(self, node: Node | None) -> Form | None:
         """The form of an integer expression, or None."""
-        found = self.traced(node)
-        return found.told if found is not None else None
+        return found.told if (found := self.traced(node)) is not None else None
 
     def traced(self, node: Node | None) -> Form | None:
         """As `form`, in which what is loaded from memory, and what a narrow type may cut, are opaque symbols."""
@@ -89,8 +88,7 @@ class FormReader:
 
     def literal(self, node: Node) -> Form | None:
         """An integer literal."""
-        value = self.kernel.constants.value(self.tree.code_of(node), node.start_byte)
-        return forms.number(value) if value is not None else None
+        return _numbered(self.kernel.constants.value(self.tree.code_of(node), node.start_byte))
 
     def parenthesised(self, node: Node) -> Form | None:
         """(e)"""
@@ -102,6 +100,8 @@ class FormReader:
         if "(" in path:
             path = builtin_path(path, self.kernel.constants, node.start_byte)
         name, _, part = path.partition(".")
+        if "->" in path and (pointed := pointed_member(self.kernel, node)):
+            return forms.variable(Symbol(pointed, "parameter"))
         if not name.isidentifier() or not part.replace(".", "").isidentifier():
             return None
         kind = _BUILTINS.get(name)
@@ -193,9 +193,7 @@ class FormReader:
         operation = _CALLS.get(name.removeprefix("::").removeprefix("std::"))
         if operation is None:
             return self._returned(name, arguments)
-        if len(arguments) != 2:
-            return None
-        left, right = self.traced(arguments[0]), self.traced(arguments[1])
+        left, right = map(self.traced, arguments) if len(arguments) == 2 else (None, None)
         return forms.combine(operation, left, right) if left is not None and right is not None else None
 
     def choice(self, node: Node) -> Form | None:
@@ -208,23 +206,21 @@ class FormReader:
         if function is None or len(function.parameters) != len(arguments) or self._depth > _MAX_CALLS:
             return None
         known = {n: self.traced(a) for n, a in zip(function.parameters, arguments, strict=True)}
-        inside = KernelTree(function.tree, function.function, constants_of(function.tree))
-        reader = FormReader(inside, self.block, known)
+        own = constants_of(function.tree)
+        reader = FormReader(KernelTree(function.tree, function.function, own), self.block, known)
         reader._depth = self._depth
         return reader.traced(function.value)
 
     def size(self, node: Node) -> Form | None:
         """`sizeof(float)`"""
         inside = self.tree.code_of(node).removeprefix("sizeof").strip().removeprefix("(").removesuffix(")")
-        known = layouts_of(self.tree).bytes(" ".join(inside.split()))
-        return forms.number(known) if known is not None else None
+        return _numbered(layouts_of(self.tree).bytes(" ".join(inside.split())))
 
     def name(self, node: Node) -> Form | None:
         """A loop variable, a local, a parameter, or a constant."""
         name, constants = self.tree.code_of(node), self.kernel.constants
         if not constants.is_bound(name, node.start_byte):
-            value = 32 if name == "warpSize" else constants.value(name, node.start_byte)
-            return forms.number(value) if value is not None else None
+            return _numbered(32 if name == "warpSize" else constants.value(name, node.start_byte))
         loop = self._loop_of(node, name)
         if loop is not None:
             return self._in_loop(loop)
@@ -371,8 +367,7 @@ class FormReader:
 
     def _stepped_in(self, node: Node) -> Loop | None:
         """The loop as one over the variable of its condition, where the body steps that."""
-        condition = condition_of(node)
-        for name in walk(condition) if condition is not None else ():
+        for name in walk(condition) if (condition := condition_of(node)) is not None else ():
             if name.type == "identifier":
                 binding = self.kernel.constants.binding(self.tree.code_of(name), name.start_byte)
                 found = stepping(self.tree, name, binding) if binding is not None else None
@@ -382,6 +377,11 @@ class FormReader:
 
 
 _CALLS = {"min": "min", "max": "max", "umin": "min", "umax": "max", "__mul24": "*", "__umul24": "*"}
+
+
+def _numbered(value: int | None) -> Form | None:
+    return forms.number(value) if value is not None else None
+
 
 _READERS = {
     "number_literal": FormReader.literal,

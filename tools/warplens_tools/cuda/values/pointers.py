@@ -20,6 +20,7 @@ from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.cuda.values.integer_names import QUALIFIER
+from warplens_tools.cuda.values.kept_whole import is_kept_whole
 from warplens_tools.cuda.values.last_set import last_set, set_anew
 from warplens_tools.cuda.values.loop_headers import Stepped, step_of
 from warplens_tools.cuda.values.pointer_types import ACCESSOR, EXTENT, PITCHED, PLANE, QUALIFIERS, TABLE
@@ -257,17 +258,16 @@ class PointerReader:
         return self.element(node) if node.type == "subscript_expression" else None
 
     def _passed(self, node: Node) -> Pointer | None:
-        """A pointer in a struct that is passed by value."""
+        """A pointer in a struct that is passed by value, or by a pointer that is the same for all threads."""
         path = "".join(self.tree.code_of(node).split())
-        root, _, rest = path.partition(".")
-        parameter = self.objects.get(root)
+        root, arrow, rest = re.fullmatch(r"(\w*)(\.|->)?(.*)", path).groups()  # type: ignore[union-attr]
+        parameter = (self.parameters if arrow == "->" else self.objects).get(root)
         binding = self.reader.kernel.constants.binding(root, node.start_byte)
-        if parameter is None or binding is None or "->" in path or not self._is_parameter(binding):
+        of_kernel = arrow != "->" or self.reader.kernel.function.is_kernel
+        if not (parameter and binding and of_kernel and self._is_parameter(binding)) or "->" in rest:
             return None
         found = layouts_of(self.tree).member(QUALIFIER.sub(" ", parameter.element_type).strip(), rest)
-        code = self.tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")
-        changed = rf"\b{root}\s*(?:\.\s*[\w.]+\s*)?(?:=(?!=)|[-+]=|\+\+|--)"
-        if found is None or not found.pointer or re.search(changed, code):
+        if found is None or not found.pointer or not is_kept_whole(self.tree, binding):
             return None
         return Pointer(path, "global", self._plain(found.type), forms.ZERO)
 
