@@ -39,6 +39,10 @@ class Labels(msgspec.Struct, frozen=True):
     of: int
     #: Planted programs whose cause it names, right by making: they tell of their kind and check, nothing of others.
     planted: int = 0
+    #: Those among them that were labelled because they warned already: they tell of their kind and check, and not of
+    #: what is usual, as what had not earned to warn is not among them.
+    warned_right: int = 0
+    warned_of: int = 0
 
     def drawn_to(self, share: float) -> float:
         """The share of right ones, with `PRIOR` labels of `share` beside them."""
@@ -84,7 +88,8 @@ def share_of(kind: str, labels: Mapping[str, Labels]) -> float:
     """
     facts = kind.partition(", ")[2]
     alike = _sum(kept for name, kept in labels.items() if name.endswith(f", {facts}"))
-    usual = alike.right / alike.of if alike.of else 0.0
+    drawn = alike.of - alike.warned_of
+    usual = (alike.right - alike.warned_right) / drawn if drawn else 0.0
     return labels.get(kind, Labels(0, 0)).drawn_to(_of_check(kind, labels).drawn_to(usual))
 
 
@@ -115,4 +120,4 @@ def _earned(kind: str) -> float:
 
 def _sum(every: Iterable[Labels]) -> Labels:
     kept = [Labels(0, 0), *every]
-    return Labels(*(sum(counts) for counts in zip(*((k.right, k.of, k.planted) for k in kept), strict=True)))
+    return Labels(*(sum(counts) for counts in zip(*map(msgspec.structs.astuple, kept), strict=True)))
