@@ -90,13 +90,18 @@ def share_of(kind: str, labels: Mapping[str, Labels]) -> float:
     alike = _sum(kept for name, kept in labels.items() if name.endswith(f", {facts}"))
     drawn = alike.of - alike.warned_of
     usual = (alike.right - alike.warned_right) / drawn if drawn else 0.0
-    return labels.get(kind, Labels(0, 0)).drawn_to(_of_check(kind, labels).drawn_to(usual))
+    own = max(_of_check(kind, labels, facts).drawn_to(usual) for facts in _beside(facts))
+    return labels.get(kind, Labels(0, 0)).drawn_to(own)
 
 
-def _of_check(kind: str, labels: Mapping[str, Labels]) -> Labels:
-    """The labels of a kind's check with as many facts seen; where all were, with those whose launch was not."""
-    code, facts = kind.split(" ")[0], kind.partition(", ")[2]
-    beside = tuple(f", {f}" for f in (WARNED_OF if facts in WARNED_OF[:1] else (facts,)))
+def _beside(facts: str) -> tuple[tuple[str, ...], ...]:
+    """The facts whose labels tell of a check: as many, and where all were seen those whose launch was not as well."""
+    return ((facts,), WARNED_OF) if facts == WARNED_OF[0] else ((facts,),)
+
+
+def _of_check(kind: str, labels: Mapping[str, Labels], facts: Collection[str]) -> Labels:
+    """The labels of a kind's check of which these facts were seen."""
+    code, beside = kind.split(" ")[0], tuple(f", {f}" for f in facts)
     return _sum(
         kept for name, kept in labels.items() if name.startswith(f"{code} ") and name.endswith(beside)
     )
@@ -114,7 +119,7 @@ def earned(finding: Finding) -> float:
 @functools.cache
 def _earned(kind: str) -> float:
     labels = table().kinds
-    own = _of_check(kind, labels)
+    own = _of_check(kind, labels, _beside(kind.partition(", ")[2])[-1])
     return share_of(kind, labels) if own.of or own.planted else 0.0
 
 

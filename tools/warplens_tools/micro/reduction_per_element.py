@@ -25,8 +25,8 @@ for (int o = 16; o; o >>= 1) v += __shfl_down_sync(~0u, v, o);     // once for a
 // sums that differ from iteration to iteration: several at once, turned through shared memory, a lane for each
 ```
 
-**Evidence.** SASS: exchanges of a tree (by halves, not to chosen lanes) in an innermost loop or in a kernel whose loads
-stand in no loop; the loads beside them, and all instructions there.
+**Evidence.** SASS: exchanges of a tree (over 16, 8, 4, 2 and 1 lanes, not to chosen ones) in an innermost loop or in a
+kernel whose loads stand in no loop; the loads beside them, and all instructions there.
 
 **Threshold.** Five exchanges with no more than two loads for every five, and no more than eight instructions for each
 exchange (twelve outside loops, where the kernel's start is among them). It is information: how many elements there are
@@ -39,6 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from warplens_tools.evidence import Instruction
 from warplens_tools.finding import Finding
 from warplens_tools.micro.barrier_heavy import BarrierHeavy
 from warplens_tools.micro.base import MicroTool
@@ -48,6 +49,8 @@ from warplens_tools.micro.element_between_barriers import ElementBetweenBarriers
 TREE, LOADS = 5, 2
 #: Instructions for each exchange up to which the tree is most of what is done: in a loop, and in a kernel without.
 IN_LOOP, ALONE = 8, 12
+#: The distances of a tree over a warp.
+DISTANCES = (16, 8, 4, 2, 1)
 _HALVES = frozenset({"DOWN", "BFLY"})
 _OTHERS = (ElementBetweenBarriers, BarrierHeavy)
 
@@ -112,12 +115,23 @@ class ReductionPerElement(MicroTool):
         return 0 < len(self._loads(body)) <= LOADS * exchanges / TREE
 
     def _exchanges(self, body: Sequence[int]) -> list[int]:
-        code = self.sass.instructions
-        return [i for i in body if code[i].opcode == "SHFL" and _HALVES.intersection(code[i].modifiers)]
+        """The exchanges over distances that halve; none where a tree has not each of them."""
+        code, found = self.sass.instructions, dict[int, list[int]]()
+        for i in body:
+            if code[i].opcode == "SHFL" and _HALVES.intersection(code[i].modifiers):
+                found.setdefault(_distance(code[i]), []).append(i)
+        trees = min(len(found.get(distance, [])) for distance in DISTANCES)
+        return sorted(i for distance in DISTANCES for i in found.get(distance, [])[:trees])
 
     def _loads(self, body: Sequence[int]) -> list[int]:
         code = self.sass.instructions
         return [i for i in body if code[i].opcode in ("LDG", "LD", "LDS")]
+
+
+def _distance(exchange: Instruction) -> int:
+    """How far the other lane is, in lanes; 0 where no constant tells."""
+    told = next((o for o in exchange.operands if o.startswith("0x")), "")
+    return int(told, 16) if told else 0
 
 
 def _counted(loads: Sequence[int]) -> str:
