@@ -190,10 +190,10 @@ KINDS = (
     *("full", "less", "halved", "halves", "naught", "vacant", "repeated", "raised", "shifted", "more"),
     *("asked", "below", "infinities", "ties", "plus", "voids", "met", "ranks"),
     *("striped", "turned", "stepped", "vast", "longer", "upper", "nicked", "near", "halfway"),
-    *("fields", "centred", "tagged", "brim", "linked"),
+    *("fields", "centred", "tagged", "brim", "linked", "lowered", "endmost"),
     *("scalars", "nulls", "wide", "endless", "toggled", "many", "few"),
     *("reshaped", "numbers", "fewer", "mingled", "standing", "high", "aliased", "reached"),
-    *("settled", "loose", "masked", "tables", "against", "none", "minus", "moved"),
+    *("settled", "loose", "masked", "tables", "against", "none", "minus", "past", "moved"),
 )
 fields = st.builds(
     JobField,

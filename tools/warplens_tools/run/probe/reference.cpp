@@ -96,7 +96,10 @@ Outcome Oracle::reconsider(const Case& of, const Outcome& first, Sums* known) {
     if (!c.referenced && referring_ > kReferring) {
         // what the kernel is off by on the program's own inputs, it is off by on others like them
         again = first;
-        if (!c.variant.own() && d.relative <= kAsFarOff * off_) again = Outcome{"right", "", d, false, false};
+        if (!c.variant.own() && d.relative <= kAsFarOff * off_) {
+            again = Outcome{};
+            again.difference = d;
+        }
     } else {
         again = in_parts(c, first, differing_from(c, now));
     }
