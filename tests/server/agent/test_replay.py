@@ -6,6 +6,7 @@ The tables here are modelled, or recorded from a judge that computes; they say n
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,9 @@ from warplens.agent.search_settings import SearchSettings
 from warplens.measure.verdict import Candidate
 from warplens_tools.rewrite.registry import REWRITES
 from warplens_tools.text import SourceText
+
+#: Recorded on a card by `python -m tests.bench.replay_record`.
+TABLES = Path(__file__).parents[2] / "bench" / "tables"
 
 
 def recorded(tmp_path: Path, budget: TableBudget) -> tuple[Table, ComputedJudge]:
@@ -89,6 +93,20 @@ def test_a_store_of_other_kernels_says_what_their_verdicts_were() -> None:
     assert all(0 <= rate.hits <= rate.trials for rate in rates.values())
     assert evaluations([1.0, 3.8, 4.0], best=4.0) == 2
     assert evaluations([1.0, 1.1], best=4.0) == 2
+
+
+def test_the_tree_is_ahead_of_chance_on_tables_of_a_card() -> None:
+    """Four of the recorded tables that replay fastest, four seeds; `python -m tests.bench.replay` takes all of them."""
+    gains = {"mcts": list[float](), "random": list[float]()}
+    for name in ("histogram", "quantize_rows", "rolling_volatility", "stencil3d"):
+        table = read_table(TABLES / f"{name}.json.xz")
+        assert table.source == "measured" and table.gpu == "NVIDIA H200"
+        for variant in VARIANTS:
+            for seed in range(4) if variant[0] in gains else ():
+                found = replay(table, variant, seed, budget=8, batch=4)
+                assert len(found) == 8 and found[-1] <= table.best
+                gains[variant[0]].append(math.log2(found[-1]))
+    assert sum(gains["mcts"]) / 16 > sum(gains["random"]) / 16 + 0.1
 
 
 @pytest.mark.thorough
