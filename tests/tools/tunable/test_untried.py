@@ -166,6 +166,52 @@ def test_parts_of_a_length_go_on_with_the_next_one() -> None:
     assert "asks `length - begin < 384" in _switched((8, "384"), text=SWITCHED.replace("+= 384", "+= length"))
 
 
+TILES = """\
+__global__ void rows(const float* in, float* out, int n, int length) {
+    constexpr int kTile = 512;
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0;
+    for (int from = 0; from < length; from += kTile) {
+        const int many = min(kTile, length - from);
+        for (int k = 0; k < many; ++k) sum += in[i * length + from + k];
+    }
+    if (sum > 96.0f) sum = 96.0f;
+    out[i] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ("min(kTile, length - from)", "std::min(length - from, kTile)"),
+        ("from += kTile", "from = from + kTile"),
+    ],
+)
+def test_where_a_part_ends_is_what_its_loop_asks(old: str, new: str) -> None:
+    # whether there is anything in a part, which the loop has asked, and whether it is a whole one
+    text = TILES.replace(old, new)
+    assert _switched((7, "1"), text=text) == ""
+    assert _switched((7, "512"), text=text) == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        # another step, another limit, another beginning, and one that is set on the way
+        ("from += kTile", "from += 2 * kTile", "min(kTile, length - from)"),
+        ("from < length", "from < n", "min(kTile, length - from)"),
+        ("length - from)", "length - i)", "min(kTile, length - i)"),
+        ("many; ++k)", "many; ++k, ++from)", "min(kTile, length - from)"),
+        ("length - from)", "length - from - 1)", "min(kTile, length - from - 1)"),
+    ],
+)
+def test_another_end_of_a_part_is_the_edits_own(old: str, new: str, said: str) -> None:
+    assert f"asks `{said}`" in _switched((7, "1"), text=TILES.replace(old, new))
+
+
 LEFT = """\
 __global__ void rows(const float* in, float* out, int n, int length, int reach) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;

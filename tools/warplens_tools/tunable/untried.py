@@ -5,7 +5,8 @@ that nothing tried is not proven, neither what it does nor what it leaves to oth
 Of a case the text decides whether it is the edit's own: what the kernel asks for, too, under whatever names of local
 variables, is the kernel's. A number that it compares with has to be one that the kernel compares with. Where what is
 left to do in a case that never came is what the kernel does, statement by statement, nothing speaks against it; nor
-against a part of a certain length, where a loop goes on by that length to the next one.
+against a part of a certain length, where a loop goes on by that length to the next one, nor against where such a part
+ends (`part_ends.py`).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from warplens_tools.tunable.conditions import (
     header_of,
     number_of,
 )
+from warplens_tools.tunable.part_ends import ends_a_part
 from warplens_tools.tunable.source import File
 
 _SHIFTED = re.compile(r"(?:>>|<<)\s*([1-5]?\d)\b")
@@ -115,7 +117,10 @@ class _Cases:
             return []
         given = [value for c in one.constants if (value := value_of(c)) is not None]
         found = {a.id: a for a in (*atoms_of(statement), *chosen_by(header_of(statement), self._new))}
-        return [atom for atom in found.values() if self._matches(atom, given)]
+        return [atom for atom in found.values() if self._matches(atom, given) and not self._ends_a_part(atom)]
+
+    def _ends_a_part(self, atom: Node) -> bool:
+        return ends_a_part(atom, self._new.guards(atom), self._new.tree)
 
     def _matches(self, atom: Node, given: list[float]) -> bool:
         """Whether an atom has one of the numbers of a comparison; where these are usual ones, none of its own."""
