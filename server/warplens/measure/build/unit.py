@@ -50,6 +50,7 @@ from warplens_tools.toolchain.ptx_short import Short, short_in
 from warplens_tools.toolchain.ptx_signs import Signs, signs_in
 from warplens_tools.toolchain.ptx_state import reads_new_state
 from warplens_tools.toolchain.ptx_sums import sums_in
+from warplens_tools.toolchain.ptx_tables import tables_in
 from warplens_tools.toolchain.ptx_tickets import Tickets, tickets_in
 from warplens_tools.toolchain.ptx_totals import Totals, totals_in
 from warplens_tools.toolchain.ptx_whole import Whole, whole_in
@@ -297,16 +298,21 @@ def _kept_state(after: bytes, before: bytes, ptx: str) -> str:
 
     Variables are counted under the names that compilations share: of a name that is forged there are two. Memory that
     no variable names, or that a known one has grown by, shows in the size of all. A single byte that no code names is
-    none: CuTe's headers and libcu++'s leave one for each of their objects without members.
+    none: CuTe's headers and libcu++'s leave one for each of their objects without members. Nor are the tables of CUDA's
+    mathematical functions, as long as they are that.
     """
+    old = {v.name for v in variables(before)}
+    tables = {name: many for name, many in tables_in(ptx).items() if name not in old}
     empty = {v.name for v in variables(after) if v.bytes == 1 and not v.constant and _unused(v.name, ptx)}
+    empty |= {v.name for v in variables(after) if tables.get(v.name) == v.bytes}
     given = Counter(
         unit_free_name(v.name) for v in variables(after) if not v.constant and v.name not in empty
     )
     known = Counter(unit_free_name(v.name) for v in variables(before) if not v.constant)
     if added := next(iter(given - known), ""):
         return f"the device variable {added}"
-    more = writable_bytes(after) - len(empty) - writable_bytes(before)
+    none = sum(v.bytes for v in variables(after) if v.name in empty)
+    more = writable_bytes(after) - none - writable_bytes(before)
     return f"{more} bytes of device memory" if more > 0 else ""
 
 
