@@ -9,7 +9,7 @@ import pytest
 from tests.compiled import nvcc_made
 
 from warplens_tools.toolchain.ptx_in_step import in_step, in_step_in
-from warplens_tools.toolchain.ptx_scopes import narrower, scopes_in
+from warplens_tools.toolchain.ptx_scopes import asks_no_more, narrower, scopes_in
 from warplens_tools.toolchain.ptx_tickets import out_of_turn, tickets_in
 
 pytestmark = pytest.mark.compiler
@@ -58,6 +58,10 @@ BODIES = {
     "tree by shuffles": TREE.replace("LEAST", "16") + """float t = held[threadIdx.x % 32];
         for (int step = 16; step; step /= 2) t += __shfl_down_sync(~0u, t, step);
         if (threadIdx.x == 0) out[blockIdx.x] = t;""",
+    "asks": "int k = 0; while (k < n && !*(const volatile int*)x) ++k; out[threadIdx.x] = k;",
+    "asks seldom": "int k = 0; for (; k < n; ++k) if (k % 32 == 0 && __ldcv(x)) break; out[threadIdx.x] = k;",
+    "asks once": "int k = 0; if (!*(const volatile int*)x) while (k < n && low[k]) ++k; out[threadIdx.x] = k;",
+    "asks what it knows": "int k = 0; while (k < n && !*x) { low[k] = 0; ++k; } out[threadIdx.x] = k;",
 }  # fmt: skip
 
 
@@ -102,6 +106,22 @@ def test_what_holds_for_the_device_does_not_hold_for_a_block(
 ) -> None:
     found = _said(ptx[was], ptx[now], scopes_in, narrower)
     assert said in found and bool(said) == bool(found)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "told"),
+    [
+        ("asks", "asks once", True),
+        ("asks", "asks what it knows", True),
+        ("asks", "asks seldom", False),
+        ("asks seldom", "asks", False),
+        # what is asked once may be asked at any time, and what a kernel writes itself is no one else's
+        ("asks once", "asks what it knows", False),
+        ("last", "last without a fence", False),
+    ],
+)
+def test_what_others_may_change_is_asked_anew(ptx: dict[str, str], was: str, now: str, told: bool) -> None:
+    assert ("asks anew, round after round" in _said(ptx[was], ptx[now], scopes_in, asks_no_more)) == told
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from warplens_tools.toolchain.ptx_reduced import put_off
 from warplens_tools.toolchain.ptx_room import without_room
 from warplens_tools.toolchain.ptx_roots import by_roots
 from warplens_tools.toolchain.ptx_rounds import rounds_unseen
-from warplens_tools.toolchain.ptx_scopes import narrower
+from warplens_tools.toolchain.ptx_scopes import asks_no_more, narrower
 from warplens_tools.toolchain.ptx_series import own_series
 from warplens_tools.toolchain.ptx_short import shortened
 from warplens_tools.toolchain.ptx_signs import without_signs
@@ -120,6 +120,8 @@ def _by_order(baseline: Unit, unit: Unit) -> Iterator[str]:
         yield f"{why}: a run shows it by chance alone"
     if why := narrower(baseline.scopes, unit.scopes):
         yield f"{why}: a run shows it by chance alone"
+    if why := asks_no_more(baseline.scopes, unit.scopes):
+        yield why
     if why := out_of_turn(baseline.tickets, unit.tickets):
         yield f"{why}: a run shows it by chance alone"
     if why := in_step(baseline.in_step, unit.in_step):
