@@ -54,6 +54,37 @@ __global__ void prefix(float *a, int n)
 }
 void run(float *a, int n) { prefix<<<1, 1>>>(a, n); }
 """
+HALVES = """
+template <int WIDTH>
+__global__ void halves(const float *in, float *out, int rows)
+{
+    __shared__ float tile[32][WIDTH];
+    int half = threadIdx.x % 2 * (WIDTH / 2);
+    for (int i = threadIdx.x; i < 32 * WIDTH; i += 128) tile[i / WIDTH][i % WIDTH] = in[i];
+    __syncthreads();
+    float sum = 0.0f;
+    for (int j = 0; j < rows; j++)
+        for (int c = 0; c < WIDTH / 2; c++) sum += tile[j][half + c] * (float)(threadIdx.x + c);
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+void run(float *out, const float *in)
+{
+    halves<64><<<4096, 128>>>(in, out, 32);
+    halves<128><<<4096, 128>>>(in, out, 32);
+}
+"""
+RANKED = """
+__global__ void placed(const unsigned *keys, unsigned *out, unsigned *filled, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        unsigned bucket = keys[i] & 63;
+        unsigned at = atomicAdd(&filled[bucket], 1u);
+        if (at < 4096) out[bucket * 4096 + at] = keys[i];
+    }
+}
+void run(const unsigned *keys, unsigned *out) { placed<<<65536, 256>>>(keys, out, out, 1 << 24); }
+"""
 
 
 def found(tmp_path: Path, text: str) -> dict[str, Finding]:
@@ -86,3 +117,15 @@ def test_serial_work_is_promised_no_card(tmp_path: Path) -> None:
     small = told["grid-too-small"]
     assert (small.severity, small.confidence, small.gain) == ("information", "low", None)
     assert "whether the loop can run in parallel" in small.missing
+
+
+def test_lanes_that_meet_in_one_row_are_not_parted_by_padding(tmp_path: Path) -> None:
+    told = found(tmp_path, HALVES)["shared-bank-conflicts"]
+    assert "inside one row" in told.guidance
+    assert "Pad" not in told.guidance
+
+
+def test_an_atomic_that_brings_a_place_is_not_told_to_add_copies_up(tmp_path: Path) -> None:
+    told = found(tmp_path, RANKED)["global-atomic-contention"]
+    assert "reserve" in told.guidance
+    assert told.severity == "information"

@@ -41,6 +41,7 @@ Shared Atomics on Maxwell", NVIDIA Technical Blog; GPUscout's check of global at
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from warplens_tools.collect import metrics as names
@@ -59,6 +60,15 @@ CROWDED = 64
 
 #: Iterations of a loop of loads from which it outweighs an atomic behind it.
 FEW = 32
+#: Atomics that bring what a retry or a lock asks for.
+_SWAPPED = frozenset({"CAS", "CAST", "EXCH"})
+#: What stands before a call whose value is used.
+_VALUE = re.compile(r"(?:[=\[+(]|\breturn)\s*$")
+_RANKED = (
+    "What the atomic brings is a place: let each block count its elements for each address in shared memory, reserve a "
+    "range of each by one atomic a block, and then give its elements their places within the ranges (or a warp's, by "
+    "__match_any_sync)."
+)
 
 
 class GlobalAtomicContention(MicroTool):
@@ -124,12 +134,15 @@ class GlobalAtomicContention(MicroTool):
             gain = None
         if worst.atomic.claimed:
             gain = None  # the claims are atomics too, and how few succeed only a run shows
+        ranks = (worst.places or 1) > 1 and self._ranks(worst)
+        if ranks:
+            gain = None  # a block must count, reserve and place: more than to add a copy up at the end
         yield self.finding(
             worst.atomic.span,
             severity="information" if gain is None or rare else "warning",
             confidence="low" if rare else "medium" if gain is None or not sure else "high",
             message=f"{_who(worst)}: the atomics are serialized in the L2.",
-            guidance=_guidance(worst),
+            guidance=_RANKED if ranks else _guidance(worst),
             evidence=self._observations(worst),
             gain=gain,
             missing=("how many threads meet at one address",)
@@ -149,6 +162,17 @@ class GlobalAtomicContention(MicroTool):
         not a small constant."""
         deepest = max((sum(_is_long(x) for x in w.access.loops) for w in self.view.warp_accesses), default=0)
         return len(worst.atomic.loops) < deepest
+
+    def _ranks(self, worst: AtomicConflict) -> bool:
+        """Whether what the atomic brings is used, as a place among those of its address: SASS returns it, or the text
+        has it in a value."""
+        span = worst.atomic.span
+        if self.sass and not worst.atomic.function:
+            return any(
+                x.opcode in ("ATOM", "ATOMG") and not _SWAPPED & set(x.modifiers)
+                for x in self.sass.through_line(span.line)
+            )
+        return _VALUE.search(self.view.text.line_text(span.line)[: span.column - 1]) is not None
 
     def _observations(self, worst: AtomicConflict) -> tuple[Observation, ...]:
         threads = float(self._threads)

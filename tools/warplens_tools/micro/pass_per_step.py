@@ -48,6 +48,7 @@ from collections.abc import Iterator
 
 from warplens_tools.cuda.facts.host_copies import host_copies
 from warplens_tools.cuda.facts.host_loops import HostCall, HostLoop, launch_loop
+from warplens_tools.cuda.facts.indirect import indirect_accesses
 from warplens_tools.cuda.model import LaunchSite
 from warplens_tools.cuda.syntax.lexical import split_arguments
 from warplens_tools.evidence import Observation
@@ -113,7 +114,7 @@ class PassPerStep(MicroTool):
                 yield self._told_of_copy(site, loop, copy)
                 return
             array = "" if self._is_fed(site, loop) else self._kept(site, loop)
-            if self._is_anew(site, loop, array):
+            if self._is_anew(site, loop, array) or self._is_scattered(array):
                 continue
             follows = self._relaxes(array) or (self._updates(array) and self._shares(site, loop))
             if array and (self._steps_by(site, loop) or follows):
@@ -260,6 +261,14 @@ class PassPerStep(MicroTool):
         names = "|".join(map(re.escape, passed))
         against = bool(passed) and any(re.search(rf"[!=]=\s*(?:{names})\b", t) for t in tests)
         return against and all(a.by_data for a in own)
+
+    def _is_scattered(self, array: str) -> bool:
+        """Whether data send each element to any place, as a pass of a radix sort does: no tile holds what the next pass
+        needs."""
+        own = [a for a in self.view.global_accesses if a.name == array]
+        stored = [a for a in own if a.writes]
+        sent = indirect_accesses(self.view.tree, self.view.kernel, stored)
+        return bool(stored) and len(sent) == len(stored) == len(own)
 
     def _moves(self, array: str) -> str:
         """What a launch does with all of an array: a store in a branch may be of one step, or of few elements."""

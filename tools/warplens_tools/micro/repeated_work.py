@@ -85,6 +85,8 @@ class RepeatedWork(MicroTool):
         body = re.sub(rf"\bblockIdx\s*\.\s*{axis}\b", f"blockIdx_{axis}", self.view.body)
         # Each name of `int p = a, h = b;` has its own value.
         body = re.sub(r",(?=\s*\w+\s*=[^=])", ";", body)
+        # `tile[y][x] = v` is set as `tile[y, x] = v` is.
+        body = re.sub(r"\]\s*\[", ",", body)
         changing = names_from(body, frozenset({f"blockIdx_{axis}"}))
         lines = self._lines(changing | {f"blockIdx_{axis}"}, axis)
         here = [i for n in lines for i in arithmetic_on(self.sass, n)]

@@ -40,6 +40,8 @@ import re
 from collections.abc import Collection, Iterator
 
 from warplens_tools.collect import metrics as names
+from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.facts.lane_names import lane_names, mentions_lanes
 from warplens_tools.cuda.model import ArrayDeclaration
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
@@ -212,7 +214,8 @@ class SharedBankConflicts(MicroTool):
     def _finding(self, array: ArrayDeclaration, worst: Conflict, group: list[Conflict]) -> Finding:
         access, wide = worst.access, self._copies_wide()
         pitch = f"[{array.extents[-1]}]" if len(array.extents) > 1 else ""
-        padded = bool(pitch) and self.view.conflicts.is_padded_away(worst, array.sizes[-1] or 0)
+        padded = bool(pitch) and not self._in_one_row(access)
+        padded = padded and self.view.conflicts.is_padded_away(worst, array.sizes[-1] or 0)
         return self.finding(
             access.span,
             severity="warning" if worst.degree >= WARNED else "information",
@@ -236,6 +239,11 @@ class SharedBankConflicts(MicroTool):
             related=(RelatedSpan(array.span, f"{array.name} is declared here"),),
             index_query="shared memory swizzle layout bank conflict free transpose" if pitch else "",
         )
+
+    def _in_one_row(self, access: ArrayAccess) -> bool:
+        """Whether nothing of a lane's own says which row it comes to, however long the rows are."""
+        lanes = lane_names(self.view.body)
+        return len(access.indices) > 1 and not any(mentions_lanes(s, lanes) for s in access.indices[:-1])
 
     @property
     def _others(self) -> dict[str, float]:

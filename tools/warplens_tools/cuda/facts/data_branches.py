@@ -21,6 +21,8 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _MEMBER = re.compile(r"(?:\.|->)\s*[A-Za-z_]\w*")
 #: A name that no subscript follows; the name that one does.
 _UNINDEXED = re.compile(r"\b[A-Za-z_]\w*\b(?!\s*\[)")
+#: `*count`, as a bound is read through a pointer, and nothing added to it.
+_ONE_NUMBER = re.compile(r"(^|[-(<>=!&|+/%,?:])\s*\*\s*([A-Za-z_]\w*)\b(?!\s*(?:\[|->|\+\+|--))")
 _BASE = re.compile(r"\b([A-Za-z_]\w*)\s*$")
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?(?:[-+*/%&|^]|<<|>>)?=(?!=)([^;{}]*)")
 
@@ -115,7 +117,8 @@ def is_data(expanded: KernelTree, test: Node, names: BodyNames) -> bool:
 
 def _loads(code: str, pointers: frozenset[str], lanes: frozenset[str]) -> bool:
     """Whether an expression loads from a place that differs between lanes: `a[i]`, `row[0]` of a row that does,
-    `*(p + i)`; in `i * extents[1]` all lanes load one number."""
+    `*(p + i)`; in `i * extents[1]` and `i < *count` all lanes load one number."""
+    code = _ONE_NUMBER.sub(lambda found: f"{found[1]} 0 " if found[2] in pointers - lanes else found[0], code)
     used = _words(code)
     if not used & lanes:
         return False

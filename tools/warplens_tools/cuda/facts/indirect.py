@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.data_branches import BodyNames, names_in
-from warplens_tools.cuda.facts.lane_names import lane_names
+from warplens_tools.cuda.facts.lane_names import assignments, lane_names
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
@@ -29,11 +29,31 @@ def indirect_accesses(
     none whose lanes stand side by side from the chosen place on."""
     chosen = _chosen(tree, kernel, accesses)
     beside = _along(tree, kernel) if chosen else frozenset()
+    made = _made(tree, kernel) if chosen else {}
     return tuple(
         a
         for a, names in chosen
-        if not _walks(a) and not _added(a.indices[0]) & beside & (names.lanes - names.data)
+        if not _walks(a) and not _parts(a.indices[0], made) & beside & (names.lanes - names.data)
     )
+
+
+def _made(tree: SourceTree, kernel: Kernel) -> dict[str, str]:
+    """What the kernel sets a name to, of names that it sets once."""
+    expanded = kernel_tree(tree, kernel)
+    found: dict[str, list[str]] = {}
+    for name, value in assignments(
+        expanded.tree.code_of(expanded.function.body) if expanded is not None else ""
+    ):
+        found.setdefault(name, []).append(value)
+    return {name: values[0] for name, values in found.items() if len(values) == 1}
+
+
+def _parts(index: str, made: Mapping[str, str]) -> set[str]:
+    """The names that an index is made of; of one that is a name, those of the sum that it was set to."""
+    own = _added(index)
+    value = made.get(index.strip(), "")
+    parts = {part.strip() for part in _INNER.sub(" ", value).split("+")}
+    return own | {part for part in parts if _WORD.fullmatch(part)}
 
 
 def _along(tree: SourceTree, kernel: Kernel) -> frozenset[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -14,6 +15,8 @@ from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.text import Span
 
+#: `(count[c] > 0)` and its like: that an element is not zero.
+_POSITIVE = re.compile(r"\(*([A-Za-z_]\w*\[[^\[\]]*\])(?:>|!=|>=)(?:0|1|0?\.0*f?|0\.0*f?)\)*")
 _ORDERS = frozenset({"<", ">", "<=", ">="})
 
 
@@ -43,7 +46,7 @@ def _gates(expanded: KernelTree, block: Node, names: BodyNames) -> Iterator[Gate
         if node.child_by_field_name("alternative") is not None:
             continue
         leaves = _leaves(then)
-        if _holds_elements_together(expanded, test):
+        if _holds_elements_together(expanded, test) or _guards_quotient(expanded, test, then):
             continue
         if is_data(expanded, test, names) and "[" in expanded.tree.code_of(test):
             if not leaves:
@@ -65,6 +68,13 @@ def _holds_elements_together(expanded: KernelTree, test: Node) -> bool:
         if left is not None and right is not None and _arrays(expanded, left) & _arrays(expanded, right):
             return True
     return False
+
+
+def _guards_quotient(expanded: KernelTree, test: Node, then: Node) -> bool:
+    """Whether a test keeps from a division by zero: few are without elements, rather than with work."""
+    code, behind = ("".join(expanded.tree.code_of(n).split()) for n in (test, then))
+    found = _POSITIVE.fullmatch(code)
+    return found is not None and re.search(rf"/=?(?:\([^()]*\))?{re.escape(found[1])}", behind) is not None
 
 
 def _arrays(expanded: KernelTree, within: Node) -> set[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
 from warplens_tools.arch.gpu import SECTOR_BYTES
-from warplens_tools.cuda.values.forms import Form
+from warplens_tools.cuda.values.forms import ONE, Form
 from warplens_tools.evidence import Observation, Tier
 from warplens_tools.finding import BottleneckClass, Gain
 from warplens_tools.machine.apart import walks_record
@@ -39,6 +39,8 @@ FEW_ROWS = 4
 _LONG_ROW = 64
 #: Bytes between lanes up to which a constant stride counts as a record laid out by hand.
 RECORD_BYTES = 128
+#: Bytes between lanes from which the distance is none but that of a number that stands for an unknown one.
+_UNTOLD = 1 << 32
 
 
 class SectorTool(MicroTool):
@@ -133,6 +135,10 @@ def cause_of(warp: WarpAccess) -> Cause | None:
     access = warp.access
     if warp.overfetch < OVERFETCHED or access.atomic or _is_out_of_line(warp):
         return None
+    if _is_window(warp):
+        # Along the lanes, what a turn leaves of the sectors serves the next one; across them, rows lie under lanes.
+        first = access.loops[-1].first
+        return None if first is None or first.mentions("threadIdx.x") else "read"
     if _is_chunk(warp):
         # A stretch inside one sector is fetched once and used at once.
         return "chunk" if warp.stride is None or abs(warp.stride) > SECTOR_BYTES else None
@@ -147,7 +153,21 @@ def cause_of(warp: WarpAccess) -> Cause | None:
         )
     if warp.stride is None and warp.reused_by == "nobody" and not warp.in_rows:
         return None  # Nobody wants what lies between the lanes: no other layout of the threads would use it.
+    if access.writes and _is_of_own_steps(warp):
+        return None  # Each lane goes by steps of its own: no extent is there along which a tile could be written.
     return "write" if access.writes and not access.reads else "read"
+
+
+def _is_of_own_steps(warp: WarpAccess) -> bool:
+    """Whether lanes go by the square of their number, or by steps that grow with it: `i * i + y`, `i + j + 2 * i * j`
+    in a loop over j."""
+    index = warp.access.index
+    counters = {loop.counter for loop in warp.access.loops if loop.counter}
+    return index is not None and any(
+        sum(s.mentions("threadIdx.x") for s in symbols) > 1
+        or (any(s.mentions("threadIdx.x") for s in symbols) and any(s.name in counters for s in symbols))
+        for symbols, _ in index.terms
+    )
 
 
 def _is_out_of_line(warp: WarpAccess) -> bool:
@@ -178,6 +198,17 @@ def _is_chunk(warp: WarpAccess) -> bool:
     return starts_apart or bool(index.coefficient("threadIdx.x")) or _is_share(index.growth("threadIdx.x"))
 
 
+def _is_window(warp: WarpAccess) -> bool:
+    """Whether each thread goes through rows and columns, element by element, from a place of its own: a pooling window,
+    the pixels that one is made of."""
+    inner = warp.access.loops[-2:]
+    return (
+        len(inner) > 1
+        and _is_chunk(warp)
+        and all(x.step == ONE and x.first is not None and not x.first.uniform for x in inner)
+    )
+
+
 def _is_share(apart: Form | None) -> bool:
     """Whether lanes are as far apart as a problem over the number of threads: `n / (gridDim.x * blockDim.x)`."""
     divided = [s for s in (apart.symbols if apart is not None else ()) if s.operation == "/"]
@@ -200,7 +231,7 @@ def lane_words(warp: WarpAccess) -> str:
     if warp.stride is None:
         return "neighbouring lanes are not side by side"
     growth = growth_along_lanes(warp)
-    if growth is None:
+    if growth is None or abs(warp.stride) >= _UNTOLD:
         return "neighbouring lanes are not side by side"
     if growth.value is None:
         # The distance hangs on what only a launch knows.
