@@ -231,11 +231,13 @@ def lane_words(warp: WarpAccess) -> str:
     if warp.stride is None:
         return "neighbouring lanes are not side by side"
     growth = growth_along_lanes(warp)
-    if growth is None or abs(warp.stride) >= _UNTOLD:
+    if growth is None:
         return "neighbouring lanes are not side by side"
     if growth.value is None:
         # The distance hangs on what only a launch knows.
         return f"neighbouring lanes are {_spelled(growth)} elements apart"
+    if abs(warp.stride) >= _UNTOLD:
+        return "neighbouring lanes are not side by side"
     return f"neighbouring lanes are {abs(warp.stride)} bytes apart"
 
 
