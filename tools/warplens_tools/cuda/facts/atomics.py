@@ -255,8 +255,10 @@ class _AtomicReader:
         for size in declared:
             extent = extent * size if size is not None and extent else 0
         form = self.forms.traced(index)
-        # Where the block's number is in a global index, each block has places of its own.
-        own = form is not None and place.space == "global" and any(s.kind == "block" for s in form.symbols)
+        # Where the block's number counts in a global index, and not in where a loaded number stands, each block has
+        # places of its own.
+        counted = [s for symbols, _ in form.terms for s in symbols] if form is not None else []
+        own = place.space == "global" and any(s.kind == "block" for s in counted)
         count = value_count(form, self._loaded) if form is not None else None
         count = None if own and count != 1 else count
         return min((b for b in (count, extent if declared else None) if b), default=None)
