@@ -51,7 +51,7 @@ import re
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import LOOPS, walk
+from warplens_tools.cuda.syntax.tree import LOOPS, is_looped, walk
 from warplens_tools.cuda.values.loop_headers import initialised
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target, in_a_plane
 from warplens_tools.rewrite.common.chains import Chain
@@ -156,7 +156,7 @@ def _check(view: View, axis: Declared, letter: str, *, one_by_one: bool) -> None
     for node in walk(view.body):
         if node.type in ("goto_statement", "labeled_statement"):
             raise Refused("the kernel jumps")
-        if node.type == "return_statement" and _is_looped(node, view.body):
+        if node.type == "return_statement" and is_looped(node, view.body, _AGAIN):
             raise Refused("it returns from inside a loop")
 
 
@@ -190,15 +190,6 @@ def _in_condition(node: Node) -> bool:
             condition = outer.child_by_field_name("condition")
             return condition is not None and condition.id == child.id
         child, outer = outer, outer.parent
-    return False
-
-
-def _is_looped(node: Node, body: Node) -> bool:
-    outer = node.parent
-    while outer is not None and outer.id != body.id:
-        if outer.type in _AGAIN:
-            return True
-        outer = outer.parent
     return False
 
 

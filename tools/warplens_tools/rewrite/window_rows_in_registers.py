@@ -131,13 +131,12 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.cuda.parse import parse
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.rewrite import index_into_axes, inside_without_tests
 from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target, in_a_divided_plane
 from warplens_tools.rewrite.common.chains import Chain
 from warplens_tools.rewrite.common.declared import Declared, unqualified
-from warplens_tools.rewrite.common.flat_pointers import FLAT_CAVEAT, pointers_flat
+from warplens_tools.rewrite.common.flat_pointers import with_outputs
 from warplens_tools.rewrite.common.insertion import start_with_pragmas
 from warplens_tools.rewrite.common.reading import View, field, refusing, renamed, statements
 from warplens_tools.rewrite.common.side_plan import Each, Inner, Plain, Plan, Planner, Window
@@ -167,21 +166,10 @@ def _apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target)
 def _folded(view: View, target: Target) -> RewriteResult:
     if target.lines:
         raise Refused("it takes the whole kernel")
-    flat = pointers_flat(view)
-    changed = flat is not view
     first = Rewrite("march-outputs", _TITLE, refusing(_march))
-    found = Chain(first, inside_without_tests.REWRITE).result(
-        _TITLE, flat.text, flat.model, flat.kernel, target
-    )
-    if not found.edits:
-        raise Refused(found.refused)
-    after = flat.text.apply(list(found.edits))
-    model = parse(after, view.model.path)
-    again = model.same(flat.kernel, flat.model)
-    if again is None or again.broken:
-        raise Refused("the kernel is not understood with several outputs")
-    writer = _Writer(View(after, model, again))
-    caveats = [c for c in (FLAT_CAVEAT if changed else "", writer.caveat, found.caveat) if c]
+    after, flat, chained = with_outputs(view, _TITLE, Chain(first, inside_without_tests.REWRITE), target)
+    writer = _Writer(after)
+    caveats = [c for c in (flat, writer.caveat, chained) if c]
     return RewriteResult(between(view.text, writer.text()), _TITLE, caveat="; ".join(dict.fromkeys(caveats)))
 
 

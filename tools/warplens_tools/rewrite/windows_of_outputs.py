@@ -116,13 +116,12 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.parse import parse
 from warplens_tools.cuda.syntax.around import loops_around
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.rewrite import inside_without_tests, several_outputs
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target, in_a_plane
 from warplens_tools.rewrite.common.chains import Chain
-from warplens_tools.rewrite.common.flat_pointers import FLAT_CAVEAT, pointers_flat
+from warplens_tools.rewrite.common.flat_pointers import with_outputs
 from warplens_tools.rewrite.common.outputs_writer import OUTPUTS
 from warplens_tools.rewrite.common.reading import View, field, refusing
 from warplens_tools.rewrite.common.statements import KernelEdits
@@ -140,19 +139,9 @@ def _apply(view: View, target: Target) -> RewriteResult:
         raise Refused("it takes the whole kernel")
     if not any(_is_window(view, n) for n in walk(view.body)):
         raise Refused("no loop walks a window of constant size")
-    flat = pointers_flat(view)
-    changed = flat is not view
-    found = _CHAIN.result(_TITLE, flat.text, flat.model, flat.kernel, target)
-    if not found.edits:
-        raise Refused(found.refused)
-    after = flat.text.apply(list(found.edits))
-    model = parse(after, view.model.path)
-    again = model.same(flat.kernel, flat.model)
-    if again is None or again.broken:
-        raise Refused("the kernel is not understood with several outputs")
-    after = _unrolled(View(after, model, again))
-    caveats = [c for c in (FLAT_CAVEAT if changed else "", found.caveat) if c]
-    return RewriteResult(between(view.text, after), _TITLE, caveat="; ".join(caveats))
+    after, *said = with_outputs(view, _TITLE, _CHAIN, target)
+    caveat = "; ".join(filter(None, said))
+    return RewriteResult(between(view.text, _unrolled(after)), _TITLE, caveat=caveat)
 
 
 def _is_window(view: View, node: Node) -> bool:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from warplens_tools.toolchain.ptx_blocks import only_by
 from warplens_tools.toolchain.ptx_ends import loops_in
 from warplens_tools.toolchain.ptx_flow import Flow, by_kernel, instruction_of
 
@@ -114,7 +115,7 @@ class _Asked:
             if guard is None:
                 continue
             for target in flow.after[number]:
-                for ruled in _ruled(flow, number, target):
+                for ruled in only_by(flow.after, number, target):
                     self._by_block[ruled] |= self._behind(guard[1])
 
     def of(self, load: _Load) -> set[str]:
@@ -142,14 +143,3 @@ class _Asked:
                 seen |= more
                 left += more
         return found
-
-
-def _ruled(flow: Flow, number: int, target: int) -> Iterator[int]:
-    """The blocks that one way out of a branch alone leads to."""
-    reached, left = {0}, [0]
-    while left:
-        here = left.pop()
-        more = {n for n in flow.after[here] if (here, n) != (number, target)} - reached
-        reached |= more
-        left += more
-    yield from (n for n in range(len(flow.code)) if n not in reached)

@@ -95,6 +95,17 @@ def after_each(blocks: Sequence[Block]) -> list[list[int]]:
     ]
 
 
+def only_by(after: Sequence[Sequence[int]], number: int, target: int) -> set[int]:
+    """The blocks that nothing leads to from the first one but the way from a block to one of those after it."""
+    reached, left = {0}, [0]
+    while left:
+        here = left.pop()
+        more = {n for n in after[here] if (here, n) != (number, target)} - reached
+        reached |= more
+        left += more
+    return set(range(len(after))) - reached
+
+
 def loops_of(blocks: Sequence[Block]) -> list[tuple[int, int, int]]:
     """The branches back to a block that every way there leads through: the branching block, the head, and the number of
     instructions from head to branch."""

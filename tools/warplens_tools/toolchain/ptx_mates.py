@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from warplens_tools.toolchain.ptx_blocks import only_by
 from warplens_tools.toolchain.ptx_flow import Flow, by_kernel, instruction_of
 
 _MATCHES = re.compile(r"match\.(?:any|all)\.sync\.b(?:32|64)\Z")
@@ -154,10 +155,4 @@ def _ruled_blocks(flow: Flow, rests: set[str]) -> Iterator[set[int]]:
         if guard is None or guard[1] not in rests:
             continue
         for target in flow.after[number]:
-            reached, left = {0}, [0]
-            while left:
-                here = left.pop()
-                more = {n for n in flow.after[here] if (here, n) != (number, target)} - reached
-                reached |= more
-                left += more
-            yield set(range(len(flow.code))) - reached
+            yield only_by(flow.after, number, target)

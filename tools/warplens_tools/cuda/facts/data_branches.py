@@ -12,7 +12,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.facts.lane_branches import LaneBranch
 from warplens_tools.cuda.facts.lane_names import lane_names
 from warplens_tools.cuda.model import Kernel
-from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
+from warplens_tools.cuda.syntax.tree import SourceTree, is_looped, walk
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.text import Span
 
@@ -49,18 +49,9 @@ def data_guards(tree: SourceTree, kernel: Kernel) -> tuple[tuple[int, Span], ...
             or node.child_by_field_name("alternative")
         ):
             continue
-        if _is_looped(node, expanded.function.body) and is_data(expanded, test, names):
+        if is_looped(node, expanded.function.body) and is_data(expanded, test, names):
             found.append((span(test).line, span(then)))
     return tuple(found)
-
-
-def _is_looped(node: Node, body: Node) -> bool:
-    at = node.parent
-    while at is not None and at != body:
-        if at.type in LOOPS:
-            return True
-        at = at.parent
-    return False
 
 
 def _branches(expanded: KernelTree, kernel: Kernel) -> Iterator[LaneBranch]:

@@ -10,7 +10,7 @@ import bisect
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -244,6 +244,16 @@ def _parameter_lists(code: str) -> dict[str, list[str]]:
 def holds(outer: Node, node: Node) -> bool:
     """Whether `node` is `outer` or stands inside it."""
     return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
+
+
+def is_looped(node: Node, body: Node, again: Collection[str] = LOOPS) -> bool:
+    """Whether a loop, or another of these kinds of nodes, stands around it within `body`."""
+    outer = node.parent
+    while outer is not None and outer.id != body.id:
+        if outer.type in again:
+            return True
+        outer = outer.parent
+    return False
 
 
 def function_around(node: Node) -> Node:

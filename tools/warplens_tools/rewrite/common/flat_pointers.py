@@ -9,7 +9,8 @@ from warplens_tools.cuda.parse import parse
 from warplens_tools.cuda.syntax.tree import holds, walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values.arithmetic_types import written_before
-from warplens_tools.rewrite.base import Refused
+from warplens_tools.rewrite.base import Refused, Target
+from warplens_tools.rewrite.common.chains import Chain
 from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in
 from warplens_tools.rewrite.common.reading import View, assigned, field, operator_of, unwrapped
 from warplens_tools.rewrite.common.statements import KernelEdits
@@ -47,6 +48,25 @@ def pointers_flat(view: View) -> View:
             raise Refused("the pointers are not understood")
         view = View(text, model, kernel)
     return view
+
+
+def with_outputs(view: View, title: str, chain: Chain, target: Target) -> tuple[View, str, str]:
+    """The kernel as a chain that gives each thread several outputs leaves it, its pointers flat; what flat pointers
+    have to say, "" where there were none, and what the chain has.
+
+    Raises:
+        Refused: the chain is refused, or what it leaves is not understood.
+    """
+    flat = pointers_flat(view)
+    found = chain.result(title, flat.text, flat.model, flat.kernel, target)
+    if not found.edits:
+        raise Refused(found.refused)
+    after = flat.text.apply(list(found.edits))
+    model = parse(after, view.model.path)
+    again = model.same(flat.kernel, flat.model)
+    if again is None or again.broken:
+        raise Refused("the kernel is not understood with several outputs")
+    return View(after, model, again), FLAT_CAVEAT if flat is not view else "", found.caveat
 
 
 def _names_in_values(view: View, one: Declared, pointers: dict[str, Declared]) -> bool:

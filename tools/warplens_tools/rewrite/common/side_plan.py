@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import LOOPS, holds, walk
+from warplens_tools.cuda.syntax.tree import LOOPS, holds, is_looped, walk
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.counting import counting
 from warplens_tools.rewrite.common.declared import Declared, declared_in, plainly_declared_in
@@ -200,7 +200,8 @@ class Planner:
         for node in nodes:
             if node.type == "declaration":
                 found += declared_in(self.view, node)
-            if any(n.type in _LEFT and not _is_looped(n, node) for n in walk(node)):
+            looped = node.type in LOOPS
+            if any(n.type in _LEFT and not (looped or is_looped(n, node)) for n in walk(node)):
                 raise Refused("an output leaves a loop that others go on in")
         return Each(nodes, tuple(found))
 
@@ -227,17 +228,6 @@ class Planner:
                 raise Refused("a pointer is another for each output")
             return True
         return False
-
-
-def _is_looped(node: Node, around: Node) -> bool:
-    outer = node.parent
-    while outer is not None:
-        if outer.type in LOOPS:
-            return True
-        if outer.id == around.id:
-            return False
-        outer = outer.parent
-    return False
 
 
 def _is_called_for_effect(node: Node) -> bool:

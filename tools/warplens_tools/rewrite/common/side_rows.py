@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import LOOPS, holds, walk
+from warplens_tools.cuda.syntax.tree import LOOPS, holds, is_looped, walk
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.counting import Counting, counting
 from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in
@@ -107,7 +107,7 @@ def _rows(view: View, column: Column, loop: Counting, first: Node, values: dict[
         raise Refused("a window is folded into nothing")
     if any(n.type in ("break_statement", "return_statement", "goto_statement") for n in walk(loop.body)):
         raise Refused("the loop over a window is left early")
-    if any(n.type == "continue_statement" and not _is_looped(n, loop.body) for n in walk(loop.body)):
+    if any(n.type == "continue_statement" and not is_looped(n, loop.body) for n in walk(loop.body)):
         raise Refused("the loop over a window leaves rows out")
     made = {name: node for name, node in values.items() if name not in own}
     if not is_same_row(view.tree, [loop.body], column.number.name, loop.variable, made):
@@ -129,15 +129,6 @@ def _reach(begin: str, bound: str, *, closed: bool) -> str:
     if begin == f"-{bound}" and closed:
         return f"2 * {bound}"
     return f"{end} - ({begin})"
-
-
-def _is_looped(node: Node, body: Node) -> bool:
-    outer = node.parent
-    while outer is not None and outer.id != body.id:
-        if outer.type in LOOPS:
-            return True
-        outer = outer.parent
-    return False
 
 
 def _folds(view: View, loop: Counting, own: set[str]) -> Iterator[Fold]:
